@@ -21,9 +21,7 @@ use tollgate::engine::{
 use tollgate_core::header::HeaderLines;
 use tollgate_net::RequestHead;
 use tollgate_net::date;
-use tollgate_net::{
-    ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request, RequestBody,
-};
+use tollgate_net::{ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request};
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::{Facts, FactsBuffer};
@@ -123,33 +121,6 @@ impl CheckApi {
         Ok(outcome)
     }
 
-    /// Answers all requests but checks and peeks with a complete body. Boxed by the caller, so that
-    /// the future of a check stays small.
-    async fn answer_other(
-        &self,
-        route: CheckRoute,
-        Request { head, body, .. }: Request<'_>,
-        peer: IpAddr,
-        answer: &mut HttpResponse,
-    ) -> Result<Outcome, CheckProblem> {
-        match route {
-            CheckRoute::Op(op) => {
-                let body = body.collect(BODY_BYTES_MAX, self.body_within).await;
-                let body = body.map_err(CheckProblem::Body)?;
-                match op {
-                    Op::Settle | Op::Cancel => self.end_reservation(op, &body, answer).await,
-                    _ => self.decide(op, &head, &body, answer).await,
-                }
-            }
-            CheckRoute::OpenApi => {
-                answer.lines.extend_from_slice(JSON_HEADERS);
-                answer.body.extend_from_slice(openapi::openapi());
-                Ok(Outcome::Ok)
-            }
-            CheckRoute::ForwardAuth => Ok(self.answer_forward_auth(&head, peer, answer).await),
-        }
-    }
-
     /// Ends a reservation.
     async fn end_reservation(
         &self,
@@ -233,15 +204,27 @@ impl Handler for CheckApi {
         if is_http_path(request.head.path()) {
             return Box::pin(answer_http(&self.rls, request, self.body_within, answer)).await;
         }
-        let answered = match (CheckRoute::of(&request.head), &request.body) {
-            (Ok(CheckRoute::Op(op @ (Op::Check | Op::Peek))), RequestBody::Full(bytes)) => {
-                self.decide(op, &request.head, bytes, answer).await
+        // Rare futures are boxed, so that the future of a check stays small.
+        let answered = match CheckRoute::of(&request.head) {
+            Ok(CheckRoute::Op(op)) => {
+                match request.body.collect(BODY_BYTES_MAX, self.body_within).await {
+                    Ok(body) if matches!(op, Op::Settle | Op::Cancel) => {
+                        Box::pin(self.end_reservation(op, &body, answer)).await
+                    }
+                    Ok(body) => self.decide(op, &request.head, &body, answer).await,
+                    Err(error) => Err(CheckProblem::Body(error)),
+                }
             }
-            // Boxed, so that the futures of checks stay small.
-            (Ok(route), _) => {
-                Box::pin(self.answer_other(route, request, caller.peer.ip(), answer)).await
+            Ok(CheckRoute::OpenApi) => {
+                answer.lines.extend_from_slice(JSON_HEADERS);
+                answer.body.extend_from_slice(openapi::openapi());
+                Ok(Outcome::Ok)
             }
-            (Err(problem), _) => Err(problem),
+            Ok(CheckRoute::ForwardAuth) => {
+                Ok(Box::pin(self.answer_forward_auth(&request.head, caller.peer.ip(), answer))
+                    .await)
+            }
+            Err(problem) => Err(problem),
         };
         let outcome = answered.unwrap_or_else(|problem| problem.write(answer));
         self.node.metrics.count_request(Front::Http, outcome);
