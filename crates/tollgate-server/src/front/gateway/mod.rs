@@ -34,7 +34,7 @@ use tollgate_net::{ClientConnection, Handler, HttpResponse, RefusedRequest, Requ
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{AccessEntry, AccessLog, PendingAccess};
 use tollgate_policy::address::unmap;
-use tollgate_tower::{Admission, CheckOptions, HttpDecision};
+use tollgate_tower::{Admission, CheckOptions, Engine, HttpDecision};
 use upstream::{Pool, UpstreamServer};
 use validate::validate;
 
@@ -94,7 +94,7 @@ impl Gateway {
                 }
             };
             if !admission.delay().is_zero() {
-                Box::pin(tokio::time::sleep(admission.delay())).await;
+                node.sleep(admission.delay()).await;
             }
             let (mut admission, mut error) = (Some(admission), None);
             if valid.max_forwards != Some(0) {
