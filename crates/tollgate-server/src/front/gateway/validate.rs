@@ -60,14 +60,14 @@ pub(super) fn validate<'a>(
     if !is_path(&head) {
         return Err(InvalidRequest::Target);
     }
-    let (mut hosts, mut lengths, mut authorizations, mut is_odd) = (0, 0, 0, false);
+    let (mut lengths, mut authorizations, mut is_odd) = (0, 0, false);
     let (mut named, mut has_connection_headers) = (None, false);
     for (name, value) in head.headers.iter() {
         let is = |known: &str| is_header(name, known);
         is_odd |= is_odd_name(name);
         match name.len() {
             2 if is("te") => has_connection_headers = true,
-            4 if is("host") => (hosts, named) = (hosts + 1, Some(value)),
+            4 if is("host") => named = Some(value),
             10 if is("connection") => has_connection_headers = true,
             13 if is("authorization") => authorizations += 1,
             14 if is("content-length") => lengths += 1,
@@ -81,7 +81,7 @@ pub(super) fn validate<'a>(
     if lengths > 1 {
         return Err(InvalidRequest::Length);
     }
-    if hosts > 1 {
+    if head.known.hosts > 1 {
         return Err(InvalidRequest::Host);
     }
     let host = host(&head, named)?;
