@@ -4,7 +4,7 @@ use crate::usage::{self, UsageReader};
 use crate::{Engine, RateLimitHeaders};
 use bytes::Bytes;
 use http::response::Parts;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -89,24 +89,18 @@ impl<E: Engine> Admission<E> {
 
     /// Adds the rate limit headers, and returns the guard for the body.
     pub(crate) fn write_headers<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
-        self.headers.merge(response.headers_mut());
-        let (status, headers) = (response.status().as_u16(), response.headers());
-        self.respond_now(status, headers)
+        self.merge_headers(response.status(), response.headers_mut())
     }
 
     /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
     pub fn respond_head(self, head: &mut Parts) -> AdmissionGuard<E> {
-        self.headers.merge(&mut head.headers);
-        self.respond_now(head.status.as_u16(), &head.headers)
+        self.merge_headers(head.status, &mut head.headers)
     }
 
-    fn respond_now(self, status: u16, headers: &HeaderMap) -> AdmissionGuard<E> {
-        let mut guard = self.guard;
-        if let Some(HeldCharges { engine, in_flight, costs }) = &mut guard.held {
-            let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
-            record_response(in_flight, costs, (status, engine.now_us()), header);
-        }
-        guard
+    fn merge_headers(self, status: StatusCode, headers: &mut HeaderMap) -> AdmissionGuard<E> {
+        self.headers.merge(headers);
+        let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
+        self.guard.record_response(status, E::now_us, header)
     }
 
     /// Records this status at this time, and the headers that `header` finds. The caller writes the
@@ -114,14 +108,11 @@ impl<E: Engine> Admission<E> {
     #[inline]
     pub fn respond_status<'h>(
         self,
-        (status, now_us): (u16, u64),
+        status: StatusCode,
+        now_us: u64,
         header: impl Fn(&str) -> Option<&'h [u8]>,
     ) -> AdmissionGuard<E> {
-        let mut guard = self.guard;
-        if let Some(HeldCharges { in_flight, costs, .. }) = &mut guard.held {
-            record_response(in_flight, costs, (status, now_us), header);
-        }
-        guard
+        self.guard.record_response(status, |_| now_us, header)
     }
 
     /// Records how the upstream did, for the adaptive shedder. The status of a response says it
@@ -204,9 +195,21 @@ impl<E: Engine> AdmissionGuard<E> {
         AdmissionBody::new(body, self)
     }
 
-    /// Whether nothing is held, so that the body makes no difference.
-    pub fn holds_nothing(&self) -> bool {
-        self.held.is_none()
+    /// Records a response, and the costs that its headers have or its body will have.
+    #[inline]
+    fn record_response<'h>(
+        mut self,
+        status: StatusCode,
+        clock: impl FnOnce(&E) -> u64,
+        header: impl Fn(&str) -> Option<&'h [u8]>,
+    ) -> Self {
+        if let Some(HeldCharges { engine, in_flight, costs }) = &mut self.held {
+            in_flight.on_response(status.as_u16(), || clock(engine));
+            if in_flight.limits().next().is_some() {
+                record_costs(in_flight, costs, header);
+            }
+        }
+        self
     }
 
     /// Ends the charges after a complete body.
@@ -237,20 +240,6 @@ fn finish_later<E: Engine>(
 ) {
     let spawner = engine.clone();
     spawner.spawn(Box::pin(async move { engine.gate().finish_later(unfinished).await }));
-}
-
-/// Records a response, and the costs that its headers have or its body will have.
-#[inline]
-fn record_response<'h>(
-    in_flight: &mut InFlightCharges,
-    costs: &mut Option<Box<CostReaders>>,
-    (status, now_us): (u16, u64),
-    header: impl Fn(&str) -> Option<&'h [u8]>,
-) {
-    in_flight.on_response(status, || now_us);
-    if in_flight.limits().next().is_some() {
-        record_costs(in_flight, costs, header);
-    }
 }
 
 #[inline(never)]

@@ -219,8 +219,8 @@ impl Gateway {
             let upstream = error.map_or(UpstreamOutcome::Ignored, ExchangeError::upstream_outcome);
             admission.record_upstream(upstream);
             admission.headers().write_lines(&mut answer.lines);
-            let responded = (answer.status.as_u16(), self.shared.node.clock.now_us());
-            admission.respond_status(responded, |_| None).finish(&[]);
+            let now_us = self.shared.node.clock.now_us();
+            admission.respond_status(answer.status, now_us, |_| None).finish(&[]);
         }
         error.map_or(Outcome::Admitted, ExchangeError::outcome)
     }

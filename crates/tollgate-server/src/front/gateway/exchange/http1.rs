@@ -176,8 +176,7 @@ impl Exchange<'_> {
         }
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
         let now_us = self.gateway.shared.node.clock.now_us();
-        let responded = (parsed.status.as_u16(), now_us);
-        let guard = admission.respond_status(responded, |name| headers.get(name));
+        let guard = admission.respond_status(parsed.status, now_us, |name| headers.get(name));
         let rest = &received.bytes()[parsed.len..];
         if is_tunnel {
             self.answer.tunnel = Some(Tunnel {

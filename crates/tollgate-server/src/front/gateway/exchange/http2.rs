@@ -101,8 +101,7 @@ impl Exchange<'_> {
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
         forward::write_response(head.status, headers, admission.headers(), self.answer);
         let now_us = self.gateway.shared.node.clock.now_us();
-        let responded = (head.status.as_u16(), now_us);
-        let guard = admission.respond_status(responded, |name| headers.get(name));
+        let guard = admission.respond_status(head.status, now_us, |name| headers.get(name));
         if incoming.is_end_stream() {
             let length = head.headers.get(CONTENT_LENGTH);
             self.answer.length = length.and_then(|length| parse_decimal(length.as_bytes()));

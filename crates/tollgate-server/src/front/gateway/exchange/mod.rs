@@ -33,7 +33,7 @@ use tollgate_net::{
 };
 use tollgate_observe::metrics::{Outcome, UpstreamFailure};
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
-use tollgate_tower::{Admission, AdmissionGuard, Reader};
+use tollgate_tower::{Admission, AdmissionGuard, Reader, ResponseGuard};
 
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
