@@ -127,7 +127,14 @@ impl Reloader {
 
     /// Loads the file and applies it, changed or not.
     pub(crate) fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
-        let result = self.config.load_regular().and_then(|loaded| self.apply(loaded));
+        self.put_in_force(self.config.load_regular())
+    }
+
+    fn put_in_force(
+        &mut self,
+        loaded: Result<LoadedConfig, ConfigError>,
+    ) -> Result<AppliedPolicy, ConfigError> {
+        let result = loaded.and_then(|loaded| self.apply(loaded));
         self.report(POLICY, result)
     }
 
@@ -142,9 +149,7 @@ impl Reloader {
             let _ = self.reload();
         }
         if let Some(found) = self.policy.as_mut().and_then(TrackedFile::poll) {
-            let loaded = found.and_then(|bytes| self.config.parse(bytes));
-            let result = loaded.and_then(|loaded| self.apply(loaded));
-            let _ = self.report(POLICY, result);
+            let _ = self.put_in_force(found.and_then(|bytes| self.config.parse(bytes)));
         }
         if let Some(found) = self.tiers.as_mut().and_then(TrackedFile::poll) {
             let result = found.and_then(|bytes| self.apply_tiers(bytes));
