@@ -6,9 +6,9 @@ use crate::keys::{KeySecrets, ShownKey};
 use crate::time::rfc3339;
 use serde::Serialize;
 use std::cell::Cell;
-use tollgate::engine::{Row, Rules, SingleVerdict, Verdict};
+use tollgate::engine::{Row, Rules, Verdict};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::limit::Limit;
 use tollgate_policy::settings;
 
 /// The decision log of one file.
@@ -48,23 +48,13 @@ pub enum DecidedKey<'a> {
     Facts(&'a Facts<'a>),
     /// The descriptors of an Envoy request, encoded.
     Descriptors(&'a [u8]),
-}
-
-/// A decision by one limit, made by the Redis front end.
-#[derive(Clone, Debug)]
-pub struct LoggedSingle<'a> {
-    /// The name of the front end, as in `listen`.
-    pub front: &'static str,
-    /// The arrival time of the command.
-    pub start_us: u64,
-    /// The time of the decision.
-    pub end_us: u64,
-    /// The name of the limit.
-    pub limit: &'a str,
-    /// The mode of the limit.
-    pub mode: Mode,
-    /// The key of the command.
-    pub key: ShownKey,
+    /// The key of the one limit of a Redis command.
+    Limit {
+        /// The index of the key among those of the limit.
+        key_index: usize,
+        /// The key, encoded.
+        key: &'a [u8],
+    },
 }
 
 #[derive(Serialize)]
@@ -126,50 +116,18 @@ impl DecisionLog {
             key: key(row.limit),
         });
         let tightest: Option<&Row<'_>> = verdict.tightest();
-        self.push(&DecisionLine {
+        let line = DecisionLine {
             time: rfc3339(decided.start_us),
             front: decided.front,
             request_id: decided.request_id.filter(|id| is_request_id(id)),
-            verdict: verdict_word(verdict.allowed),
+            verdict: if verdict.allowed { "admitted" } else { "refused" },
             source: verdict.source.as_str(),
             key: tightest.map(|row| key(row.limit)).unwrap_or_default(),
             limits: limits.collect(),
             duration_us: decided.end_us.saturating_sub(decided.start_us),
-        });
-    }
-
-    /// Writes a decision by one limit.
-    #[cold]
-    pub fn write_single(&self, decided: LoggedSingle<'_>, verdict: &SingleVerdict) {
-        let (outcome, source) = (verdict.outcome, verdict.source.as_str());
-        let limit = LimitLine {
-            name: decided.limit,
-            allowed: outcome.admitted,
-            mode: decided.mode.word(),
-            source,
-            limit: outcome.limit,
-            remaining: outcome.remaining,
-            key: decided.key.clone(),
         };
-        self.push(&DecisionLine {
-            time: rfc3339(decided.start_us),
-            front: decided.front,
-            request_id: None,
-            verdict: verdict_word(verdict.allowed),
-            source,
-            key: decided.key,
-            limits: vec![limit],
-            duration_us: decided.end_us.saturating_sub(decided.start_us),
-        });
+        self.sink.write(json_line(&line).as_bytes());
     }
-
-    fn push(&self, line: &DecisionLine<'_>) {
-        self.sink.write(json_line(line).as_bytes());
-    }
-}
-
-const fn verdict_word(allowed: bool) -> &'static str {
-    if allowed { "admitted" } else { "refused" }
 }
 
 /// The key of a limit for display; in clear text only with `show_keys`.
@@ -178,6 +136,7 @@ fn shown_key(keys: &KeySecrets, rules: &Rules, limit: &Limit, key: DecidedKey<'_
         DecidedKey::Descriptors(bytes) => {
             ShownKey(vec![("descriptor".into(), keys.hash("descriptor", bytes))])
         }
+        DecidedKey::Limit { key_index, key } => keys.show(rules, limit, key_index, key),
         DecidedKey::Facts(facts) => {
             let names = limit.key_used(|name| facts.get(name).is_some());
             let part = |name: &str| {

@@ -12,7 +12,7 @@ mod sink;
 mod tests;
 
 pub use access_log::{AccessEntry, AccessLog, PendingAccess};
-pub use decision_log::{DecidedKey, DecidedRequest, DecisionLog, LoggedSingle, RECORDED_HEADERS};
+pub use decision_log::{DecidedKey, DecidedRequest, DecisionLog, RECORDED_HEADERS};
 
 use crate::keys::KeySecrets;
 use crate::trace::{self, DecisionContext};
@@ -103,7 +103,7 @@ impl Records {
     }
 
     /// The decision log, if it logs decisions with this result.
-    pub fn decisions(&self, allowed: bool) -> Option<Arc<DecisionLog>> {
+    fn decisions(&self, allowed: bool) -> Option<Arc<DecisionLog>> {
         self.decisions.load_full().filter(|log| log.wants(allowed))
     }
 
@@ -120,7 +120,9 @@ impl Records {
         if trace::enabled() {
             let key_hash = match decided.key {
                 DecidedKey::Facts(facts) => trace::key_hash(facts, verdict),
-                DecidedKey::Descriptors(bytes) => trace::bytes_hash(bytes),
+                DecidedKey::Descriptors(key) | DecidedKey::Limit { key, .. } => {
+                    trace::bytes_hash(key)
+                }
             };
             let context = DecisionContext { front, parent, key_hash, start_us, end_us };
             trace::record_decision(&context, verdict);

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate::engine::Verdict;
 
-pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};
+pub use span::{DecisionContext, bytes_hash, key_hash};
 
 /// The traces of this process.
 static PROCESS: Traces = Traces::off();
@@ -55,12 +55,6 @@ pub fn record_decision(decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
     if enabled() {
         PROCESS.record_decision(decided, verdict);
     }
-}
-
-/// Records a decision by one limit.
-#[cold]
-pub fn record_single(decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
-    PROCESS.record(decided, shown);
 }
 
 /// Sends the queued spans, for at most `timeout`, and ends this process's traces.
@@ -111,12 +105,8 @@ impl Traces {
     /// See [`record_decision`].
     #[cold]
     pub fn record_decision(&self, decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
-        self.record(decided, &SpanDecision::of(verdict));
-    }
-
-    fn record(&self, decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
         if let Some((_, tracer)) = self.pipeline.get() {
-            span::record(tracer, decided, shown);
+            span::record(tracer, decided, verdict);
         }
     }
 

@@ -8,8 +8,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tollgate::engine::{ShedVerdict, Source, Verdict};
-use tollgate_core::Outcome;
+use tollgate::engine::Verdict;
 use tollgate_policy::facts::Facts;
 
 /// The facts about a decision that the verdict does not have.
@@ -53,41 +52,21 @@ pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     hasher.finish()
 }
 
-/// A decision as a span shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct SpanDecision<'a> {
-    /// Whether the request may pass.
-    pub allowed: bool,
-    /// The source of the decision.
-    pub source: Source,
-    /// The tightest limit and its outcome.
-    pub limit: Option<(&'a str, &'a Outcome)>,
-    /// The verdict of the shedders.
-    pub shed: Option<ShedVerdict>,
-}
-
-impl<'a> SpanDecision<'a> {
-    pub(super) fn of(verdict: &'a Verdict<'_>) -> Self {
-        let limit = verdict.tightest().map(|row| (&*row.limit.name, &row.outcome));
-        Self { allowed: verdict.allowed, source: verdict.source, limit, shed: verdict.shed }
-    }
-}
-
-pub(super) fn record(tracer: &SdkTracer, decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
+pub(super) fn record(tracer: &SdkTracer, decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
     let mut attributes = vec![
-        KeyValue::new("ratelimit.allowed", shown.allowed),
-        KeyValue::new("ratelimit.source", shown.source.as_str()),
+        KeyValue::new("ratelimit.allowed", verdict.allowed),
+        KeyValue::new("ratelimit.source", verdict.source.as_str()),
         KeyValue::new("tollgate.front", decided.front),
     ];
-    if let Some((name, outcome)) = shown.limit {
+    if let Some(row) = verdict.tightest() {
         attributes.extend([
-            KeyValue::new("ratelimit.name", name.to_owned()),
+            KeyValue::new("ratelimit.name", row.limit.name.to_string()),
             KeyValue::new("ratelimit.key", format!("{:016x}", decided.key_hash)),
-            KeyValue::new("ratelimit.limit", saturating_i64(outcome.limit)),
-            KeyValue::new("ratelimit.remaining", saturating_i64(outcome.remaining)),
+            KeyValue::new("ratelimit.limit", saturating_i64(row.outcome.limit)),
+            KeyValue::new("ratelimit.remaining", saturating_i64(row.outcome.remaining)),
         ]);
     }
-    if let Some(shed) = shown.shed {
+    if let Some(shed) = verdict.shed {
         attributes.push(KeyValue::new("tollgate.class", saturating_i64(shed.class as u64)));
         let reasons =
             [("tollgate.shed", shed.reason), ("tollgate.shed.shadow", shed.shadow_reason)];

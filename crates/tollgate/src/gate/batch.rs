@@ -1,7 +1,7 @@
 //! Batches of checks by one limit each, such as pipelined Redis commands.
 
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
-use crate::engine::{Gate, GateBuffers, Row, Rules, Source};
+use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
 use crate::rules::outcome;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::limit::Mode;
@@ -54,6 +54,14 @@ impl SingleVerdict {
     /// The verdict if no limit applies.
     const NOTHING: Self =
         Self { allowed: true, outcome: Outcome::admitting(0), source: Source::None };
+}
+
+impl SingleVerdict {
+    /// The verdict on the request of this [check](SingleCheck::selected).
+    pub fn verdict<'a>(&self, selected: &Selected<'a>) -> Verdict<'a> {
+        let Selected { limit, params, .. } = selected;
+        Verdict::of_row(Row::new(limit, params, self.outcome, self.source, 0))
+    }
 }
 
 impl From<Row<'_>> for SingleVerdict {
@@ -116,6 +124,16 @@ impl<S: Store> Gate<S> {
 }
 
 impl<'a> SingleCheck<'a> {
+    /// The limit, its parameters and its key; `None` if no limit applies.
+    pub fn selected(&self, rules: &'a Rules) -> Option<Selected<'a>> {
+        match *self {
+            Self::Limit { selection, .. } => rules.policy().selected(selection).next(),
+            Self::Inline { key, params, cost, .. } => {
+                Some(Selected::inline(rules.throttle(), params, INLINE_STATE_ID, key, cost))
+            }
+        }
+    }
+
     /// Adds the limit and its candidate, if a limit applies.
     #[inline]
     fn push_to<'r: 'a>(self, request: &mut DecisionRequest<'a, 'r>, batch_index: usize) {

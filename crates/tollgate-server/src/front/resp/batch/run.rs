@@ -14,11 +14,8 @@ use tollgate::engine::{Rules, SingleCheck, SingleVerdict};
 use tollgate::store::ParamsId;
 use tollgate::store::StoreReply;
 use tollgate_core::{Intent, LimitParams};
-use tollgate_observe::keys::ShownKey;
 use tollgate_observe::metrics::{Front, Outcome};
-use tollgate_observe::record::LoggedSingle;
-use tollgate_observe::trace;
-use tollgate_policy::limit::Mode;
+use tollgate_observe::record::{DecidedKey, DecidedRequest};
 use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
@@ -283,46 +280,11 @@ fn show_decisions<'a>(
     (start_us, end_us): (u64, u64),
 ) {
     for (single, decided) in singles.zip(decided) {
-        let (selected, intent) = match single {
-            SingleCheck::Inline { .. } => (None, Intent::Take),
-            SingleCheck::Limit { selection, intent } => {
-                match rules.policy().selected(selection).next() {
-                    Some(selected) => (Some(selected), intent),
-                    None => continue,
-                }
-            }
-            _ => continue,
-        };
-        let key = match (&selected, single) {
-            (Some(selected), _) => selected.key,
-            (None, SingleCheck::Inline { key, .. }) => key,
-            (None, _) => continue,
-        };
-        let name = selected.as_ref().map_or("CL.THROTTLE", |selected| &selected.limit.name);
-        let (front, allowed) = (Front::Resp.name(), decided.allowed);
-        if trace::enabled() {
-            let key_hash = trace::bytes_hash(key);
-            let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
-            let limit = Some((name, &decided.outcome));
-            let shown = trace::SpanDecision { allowed, source: decided.source, limit, shed: None };
-            trace::record_single(&span, &shown);
-        }
-        if intent == Intent::Take
-            && let Some(log) = node.records.decisions(allowed)
-        {
-            let (mode, key) = match &selected {
-                Some(one) => {
-                    let shown = node.keys.show(rules, one.limit, one.key_index, one.key);
-                    (one.limit.mode, shown)
-                }
-                None => {
-                    let hash = node.keys.hash("key", key);
-                    (Mode::Enforce, ShownKey(vec![("key".into(), hash)]))
-                }
-            };
-            let limit = name;
-            let single = LoggedSingle { front, start_us, end_us, limit, mode, key };
-            log.write_single(single, decided);
-        }
+        let Some(selected) = single.selected(rules) else { continue };
+        let key = DecidedKey::Limit { key_index: selected.key_index, key: selected.key };
+        let is_peek = matches!(single, SingleCheck::Limit { intent: Intent::Peek, .. });
+        let (front, parent, request_id) = (Front::Resp.name(), None, None);
+        let shown = DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+        node.records.record(&node.keys, rules, &shown, &decided.verdict(&selected));
     }
 }
