@@ -223,6 +223,8 @@ impl Policy {
     }
 
     /// Selects a limit. Entries from `first` on were selected by the same facts.
+    // Always inlined: a call for each limit costs a fifth of the selection.
+    #[inline(always)]
     fn push(
         &self,
         limit: usize,
@@ -304,6 +306,7 @@ impl CompiledLimit {
     }
 }
 
+#[inline(always)]
 fn cost(limit: &Limit, rule: &CompiledLimit, facts: &Facts<'_>) -> u64 {
     match &limit.cost {
         CostRule::Fixed(cost) => *cost,
@@ -338,7 +341,7 @@ fn push_key(
     on_missing: OnMissing,
     out: &mut Vec<u8>,
 ) -> bool {
-    key.iter().all(|attribute| {
+    for attribute in key {
         match facts.key_value(*attribute) {
             Some(KeyValue::Text(text)) => push_value(out, text.as_bytes()),
             Some(KeyValue::Address(IpAddr::V4(v4))) => push_value(out, &v4.octets()),
@@ -346,6 +349,6 @@ fn push_key(
             None if on_missing == OnMissing::Share => push_absent(out),
             None => return false,
         }
-        true
-    })
+    }
+    true
 }

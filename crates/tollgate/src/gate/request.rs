@@ -95,7 +95,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     }
 
     /// The limits that apply to a request with these facts, and what no answer lists.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn select(
         rules: &'r Rules,
         now_us: u64,
