@@ -113,7 +113,7 @@ impl UsageTrail {
             return;
         }
         let (state_id, key) = (selected.id, selected.key);
-        let tier = decision.tier.unwrap_or_default();
+        let tier = decision.tier().unwrap_or_default();
         let charged = Charged { now_us: decision.now_us, state_id, tier, key };
         let is_new = self.add(&charged, units);
         if is_new {

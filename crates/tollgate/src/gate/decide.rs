@@ -6,6 +6,7 @@ use super::request::{
 };
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
 use crate::engine::{Gate, Row, Rules, Verdict};
+use crate::rules::thread_number;
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::Intent;
@@ -172,14 +173,14 @@ impl<S: Store> Gate<S> {
         rows: impl Iterator<Item = (&'l RequestedLimit<'l>, &'l Charge<'l>, &'l R)>,
         allowed: bool,
     ) {
-        let rules = request.rules;
+        let (rules, thread) = (request.rules, thread_number());
         let mut decisions: SmallVec<[ObservedDecision<'_>; 4]> = SmallVec::new();
         for (limit, charge, row) in rows.filter(|(limit, ..)| limit.counts) {
             let selected = &limit.selected;
             let inline = || &self.inline[rules.inline_index(selected.limit)];
             let (source, admitted, refuses) = row.counted();
             let counters = rules.counters(selected.index).unwrap_or_else(inline);
-            counters.count((source, admitted, refuses));
+            counters.count(thread, (source, admitted, refuses));
             if self.observer.is_none() {
                 continue;
             }
@@ -191,7 +192,7 @@ impl<S: Store> Gate<S> {
             decisions.push(ObservedDecision {
                 now_us: request.now_us,
                 selected,
-                tier: selected.tier.and_then(|tier| rules.tier_name(tier)),
+                rules,
                 asked: charge.cost,
                 taken,
                 outcome: row.outcome(),

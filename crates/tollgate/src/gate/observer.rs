@@ -1,7 +1,7 @@
 //! Observers: see each charge that a gate decides, and units that are given back later.
 
 use super::Gate;
-use crate::engine::Source;
+use crate::engine::{Rules, Source};
 use std::fmt;
 use tollgate_core::{LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
@@ -32,8 +32,8 @@ pub struct ObservedDecision<'a> {
     pub now_us: u64,
     /// The limit, its key and its tier.
     pub selected: &'a Selected<'a>,
-    /// The name of the request's tier.
-    pub tier: Option<&'a str>,
+    /// The rules in force.
+    pub rules: &'a Rules,
     /// Units that were asked for.
     pub asked: u64,
     /// Units that were taken. Zero if this limit or another one refused, unless the limit counts
@@ -45,6 +45,13 @@ pub struct ObservedDecision<'a> {
     pub source: Source,
     /// Whether this limit refused the request. A shadow limit never does.
     pub refuses: bool,
+}
+
+impl<'a> ObservedDecision<'a> {
+    /// The name of the request's tier.
+    pub fn tier(&self) -> Option<&'a str> {
+        self.selected.tier.and_then(|tier| self.rules.tier_name(tier))
+    }
 }
 
 /// A change of an earlier charge.

@@ -52,10 +52,11 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 struct Stripe([AtomicU64; 8]);
 
 impl Counters {
-    /// Counts one answer: its source, whether the limit admits, and whether it refuses.
+    /// Counts one answer, by the [number](thread_number) of the thread: its source, whether the
+    /// limit admits, and whether it refuses.
     #[inline]
-    pub(crate) fn count(&self, (source, admitted, refuses): (Source, bool, bool)) {
-        let stripe = &self.0[thread_number() % STRIPES].0;
+    pub(crate) fn count(&self, thread: usize, (source, admitted, refuses): (Source, bool, bool)) {
+        let stripe = &self.0[thread % STRIPES].0;
         stripe[kind(source, admitted, refuses)].fetch_add(1, Ordering::Relaxed);
         if source == Source::DenyCache && refuses {
             stripe[7].fetch_add(1, Ordering::Relaxed);

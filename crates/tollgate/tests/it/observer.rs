@@ -25,8 +25,9 @@ impl Notes {
 
 impl DecisionObserver for Notes {
     fn decided(&self, decisions: &[ObservedDecision<'_>]) {
-        for ObservedDecision { selected, tier, asked, taken, refuses, .. } in decisions {
-            let (name, tier) = (&selected.limit.name, tier.unwrap_or("-"));
+        for decision in decisions {
+            let ObservedDecision { selected, asked, taken, refuses, .. } = decision;
+            let (name, tier) = (&selected.limit.name, decision.tier().unwrap_or("-"));
             self.add(format!("{name} {tier} asked {asked} took {taken} refuses {refuses}"));
         }
     }
