@@ -42,8 +42,8 @@ const KEPT_MAX: usize = 64;
 /// use tollgate::engine::{BufferPool, GateBuffers};
 ///
 /// let spares: BufferPool<GateBuffers> = BufferPool::new();
-/// let work = spares.take();
-/// spares.put(work);
+/// let buffers = spares.take();
+/// spares.put(buffers);
 /// ```
 #[derive(Debug, Default)]
 pub struct BufferPool<T>(RefCell<Vec<Box<T>>>);

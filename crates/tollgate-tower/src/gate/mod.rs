@@ -71,7 +71,7 @@ pub enum HttpDecision<E: Engine> {
 /// Buffers that outlive a request.
 #[derive(Default)]
 struct RequestBuffers {
-    work: GateBuffers,
+    gate_buffers: GateBuffers,
     facts: FactsBuffer,
 }
 
@@ -174,9 +174,10 @@ impl<E: Engine> HttpGate<E> {
         self.reader.read(rules, head, peer, ambiguous_paths, claims, &mut facts)?;
         self.engine.identify(rules, &mut facts, now_us).await;
         let gate = self.engine.gate();
-        let verdict = gate.standing(rules, now_us, &facts, open, most, &mut buffers.work).await;
+        let verdict =
+            gate.standing(rules, now_us, &facts, open, most, &mut buffers.gate_buffers).await;
         let seen = see(&verdict);
-        buffers.work.recycle(verdict);
+        buffers.gate_buffers.recycle(verdict);
         buffers.facts = facts.into_buffer();
         BUFFERS.with(|pool| pool.put(buffers));
         Ok(seen)
@@ -228,13 +229,13 @@ impl<E: Engine> HttpGate<E> {
         let clock = || self.engine.now_us();
         let mut admission = options.admission;
         admission.adaptive_clock = Some(&clock);
-        let work = &mut buffers.work;
-        let (mut verdict, mut in_flight) = match gate.admit(rules, now_us, &facts, &admission, work)
-        {
-            // A reply that is here already need not be moved into a future.
-            StoreReply::Now(admitted) => admitted,
-            later => later.await,
-        };
+        let gate_buffers = &mut buffers.gate_buffers;
+        let (mut verdict, mut in_flight) =
+            match gate.admit(rules, now_us, &facts, &admission, gate_buffers) {
+                // A reply that is here already need not be moved into a future.
+                StoreReply::Now(admitted) => admitted,
+                later => later.await,
+            };
         if in_flight.as_ref().is_some_and(InFlightCharges::has_slots) {
             self.slot_renewer.ensure_running(&self.engine);
         }
@@ -254,7 +255,7 @@ impl<E: Engine> HttpGate<E> {
             let refusal = build_refusal(&verdict, headers, template, facts.unverified());
             HttpDecision::Refused(Box::new(refusal))
         };
-        buffers.work.recycle(verdict);
+        buffers.gate_buffers.recycle(verdict);
         buffers.facts = facts.into_buffer();
         BUFFERS.with(|pool| pool.put(buffers));
         decision

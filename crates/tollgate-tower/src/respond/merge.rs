@@ -14,11 +14,11 @@ use tollgate_core::header::{ParsedHeaders, Profile, parse};
 impl RateLimitHeaders {
     /// Adds the fields to an answer that may have some of its own.
     pub fn merge(&self, headers: &mut HeaderMap) {
-        if self.fields.is_empty() {
+        if self.header_lines.is_empty() {
             return;
         }
         if !headers.keys().any(|name| Self::is_rate_limit_header(name.as_str())) {
-            headers.reserve(self.fields.len());
+            headers.reserve(self.header_lines.len());
             return self.write(headers);
         }
         for &profile in &self.profiles {

@@ -22,7 +22,7 @@ use tollgate_core::header::{self, HeaderLines, Profile, Scope, Unit};
 /// The rate limit headers of a response.
 #[derive(Clone, Debug, Default)]
 pub struct RateLimitHeaders {
-    fields: PooledFields,
+    header_lines: PooledLines,
     profiles: SmallVec<[Profile; 2]>,
     /// What remains of the tightest limit; `None` if no limit is shown.
     remaining: Option<u64>,
@@ -30,15 +30,15 @@ pub struct RateLimitHeaders {
 
 /// Rendered headers, in a buffer that the next response uses again.
 #[derive(Clone, Debug, Default)]
-struct PooledFields(Option<Box<HeaderLines>>);
+struct PooledLines(Option<Box<HeaderLines>>);
 
 thread_local! {
-    static FIELDS: BufferPool<HeaderLines> = const { BufferPool::new() };
+    static HEADER_LINES: BufferPool<HeaderLines> = const { BufferPool::new() };
 }
 
 static NONE: HeaderLines = HeaderLines::new();
 
-impl Deref for PooledFields {
+impl Deref for PooledLines {
     type Target = HeaderLines;
 
     fn deref(&self) -> &HeaderLines {
@@ -46,12 +46,12 @@ impl Deref for PooledFields {
     }
 }
 
-impl Drop for PooledFields {
+impl Drop for PooledLines {
     fn drop(&mut self) {
-        if let Some(mut fields) = self.0.take() {
-            fields.clear();
+        if let Some(mut header_lines) = self.0.take() {
+            header_lines.clear();
             // A thread that is ending keeps no buffer.
-            FIELDS.try_with(|pool| pool.put(fields)).ok();
+            HEADER_LINES.try_with(|pool| pool.put(header_lines)).ok();
         }
     }
 }
@@ -81,10 +81,11 @@ impl RateLimitHeaders {
         if profiles.is_empty() && retry_after_us.is_none() && source.is_usual() {
             return Self::default();
         }
-        let mut fields = FIELDS.with(BufferPool::take);
-        let remaining = render_rows(rows, source, retry_after_us, profiles, now_us, &mut fields);
-        let fields = PooledFields(Some(fields));
-        Self { fields, profiles: SmallVec::from_slice(profiles), remaining }
+        let mut header_lines = HEADER_LINES.with(BufferPool::take);
+        let remaining =
+            render_rows(rows, source, retry_after_us, profiles, now_us, &mut header_lines);
+        let header_lines = PooledLines(Some(header_lines));
+        Self { header_lines, profiles: SmallVec::from_slice(profiles), remaining }
     }
 
     /// Writes all headers, in place of those with the same name.
@@ -97,14 +98,14 @@ impl RateLimitHeaders {
     /// Writes all headers as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
     #[inline]
     pub fn write_lines(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.fields.lines());
+        out.extend_from_slice(self.header_lines.lines());
     }
 
     /// Names and values.
     fn values(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let fields = &*self.fields;
-        fields.places().filter_map(move |(name, place)| {
-            Some((header_name(name)?, header_value(name, &fields.lines()[place])?))
+        let header_lines = &*self.header_lines;
+        header_lines.places().filter_map(move |(name, place)| {
+            Some((header_name(name)?, header_value(name, &header_lines.lines()[place])?))
         })
     }
 }
@@ -148,11 +149,11 @@ pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
-    fields: &mut HeaderLines,
+    header_lines: &mut HeaderLines,
 ) -> Option<u64> {
-    fields.clear();
+    header_lines.clear();
     let retry_after_us = verdict.retry_after_us.filter(|_| !verdict.allowed);
-    render_rows(&verdict.rows, verdict.source, retry_after_us, profiles, now_us, fields)
+    render_rows(&verdict.rows, verdict.source, retry_after_us, profiles, now_us, header_lines)
 }
 
 fn render_rows(
@@ -161,7 +162,7 @@ fn render_rows(
     retry_after_us: Option<u64>,
     profiles: &[Profile],
     now_us: u64,
-    fields: &mut HeaderLines,
+    header_lines: &mut HeaderLines,
 ) -> Option<u64> {
     let merged: SmallVec<[Row<'_>; 4]>;
     let is_alone = |(n, row): (usize, &Row<'_>)| {
@@ -173,13 +174,13 @@ fn render_rows(
         merged = shown_once(rows);
         &merged
     };
-    let tightest = header::render_all(profiles, rows, header_row, now_us, fields);
+    let tightest = header::render_all(profiles, rows, header_row, now_us, header_lines);
     let remaining = tightest.map(|row| row.outcome.remaining);
     if let Some(retry_after_us) = retry_after_us {
-        fields.push_retry_after(retry_after_us);
+        header_lines.push_retry_after(retry_after_us);
     }
     if !source.is_usual() {
-        fields.push_source(source.as_str());
+        header_lines.push_source(source.as_str());
     }
     remaining
 }

@@ -97,9 +97,9 @@ impl<S: Store> Gate<S> {
         rules: &'r Rules,
         now_us: u64,
         checks: impl IntoIterator<Item = SingleCheck<'a>>,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, (), S::Undecided> {
-        let GateBuffers { answers, verdicts, decision_buffers, .. } = work;
+        let GateBuffers { answers, verdicts, decision_buffers, .. } = gate_buffers;
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.is_one_request = false;
         let mut count = 0;

@@ -77,9 +77,10 @@ impl<S: LeaseStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
     ) -> Explanation<'r> {
-        let mut work = GateBuffers::default();
+        let mut gate_buffers = GateBuffers::default();
         let policy = rules.policy();
-        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = &mut work;
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } =
+            &mut gate_buffers;
         let options = AdmissionOptions { cost, is_end_seen: false, ..Default::default() };
         let peek = Intent::Peek;
         let mut request =
@@ -93,10 +94,10 @@ impl<S: LeaseStore> Gate<S> {
             limits.push(ExplainedLimit { limit, applicability, decisions: Vec::new() });
         }
         // Rows and selected limits are in the same order; those of the fleet have no row.
-        for (one, row) in policy.selected(&work.selection).zip(&verdict.rows) {
+        for (one, row) in policy.selected(&gate_buffers.selection).zip(&verdict.rows) {
             let mut decision = self.explain_row(rules, now_us, &one, row).await;
             let is_stored = !row.source.is_without_store();
-            decision.candidate = candidate_of(policy, &work, &one).filter(|_| is_stored);
+            decision.candidate = candidate_of(policy, &gate_buffers, &one).filter(|_| is_stored);
             let explained = limits.iter_mut().find(|known| std::ptr::eq(known.limit, row.limit));
             explained.into_iter().for_each(|known| known.decisions.push(decision.clone()));
         }
@@ -136,14 +137,14 @@ impl<S: LeaseStore> Gate<S> {
 /// The answer of the candidate of a limit, which the store gave with the others.
 fn candidate_of(
     policy: &Policy,
-    work: &GateBuffers,
+    gate_buffers: &GateBuffers,
     base: &Selected<'_>,
 ) -> Option<ExplainedCandidate> {
-    let mut selected = policy.selected(&work.selection);
+    let mut selected = policy.selected(&gate_buffers.selection);
     let is_candidate = |one: &Selected<'_>| {
         one.limit.selector == Selector::Candidate(base.index) && one.key == base.key
     };
-    let (_, answers) = work.answers.get(0)?;
+    let (_, answers) = gate_buffers.answers.get(0)?;
     let place = selected.clone().position(|one| is_candidate(&one))?;
     let params = *selected.nth(place)?.params;
     Some(ExplainedCandidate { params, outcome: answers.get(place)?.outcome })

@@ -45,15 +45,17 @@ impl<S: LeaseStore> Gate<S> {
         limit: Option<&str>,
     ) -> Result<Vec<Inspected<'r>>, StoreError> {
         let mut inspected = Vec::new();
-        let mut work = GateBuffers::default();
+        let mut gate_buffers = GateBuffers::default();
         for index in rules.indices_named(limit) {
-            rules.policy().select_one(index, facts, 0, &mut work.selection);
-            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
+            rules.policy().select_one(index, facts, 0, &mut gate_buffers.selection);
+            for one in rules.policy().selected(&gate_buffers.selection).filter(|one| !one.missing) {
                 // Only enforced limits show a block, and operators want to see it in any mode.
                 let charges = [Charge { mode: ChargeMode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
-                self.store.call(now_us, StoreCall::Decide(&[request]), &mut work.answers).await?;
-                let Some((_, [answer])) = work.answers.get(0) else { continue };
+                self.store
+                    .call(now_us, StoreCall::Decide(&[request]), &mut gate_buffers.answers)
+                    .await?;
+                let Some((_, [answer])) = gate_buffers.answers.get(0) else { continue };
                 let answer = *answer;
                 let (mut unblocked_outcome, mut blocked_until_us) = (answer.outcome, None);
                 if answer.blocked {
@@ -62,8 +64,10 @@ impl<S: LeaseStore> Gate<S> {
                     blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
                     let shadow = [Charge { mode: ChargeMode::Shadow, ..charges[0] }];
                     let request = [Request { charges: &shadow, intent: Intent::Peek }];
-                    self.store.call(now_us, StoreCall::Decide(&request), &mut work.answers).await?;
-                    if let Some((_, [answer])) = work.answers.get(0) {
+                    self.store
+                        .call(now_us, StoreCall::Decide(&request), &mut gate_buffers.answers)
+                        .await?;
+                    if let Some((_, [answer])) = gate_buffers.answers.get(0) {
                         unblocked_outcome = answer.outcome;
                     }
                 }
@@ -170,14 +174,14 @@ impl<S: LeaseStore> Gate<S> {
         limit: Option<&str>,
         change: Option<Change>,
     ) -> Result<Vec<&'r str>, StoreError> {
-        let (mut done, mut work) = (Vec::new(), GateBuffers::default());
+        let (mut done, mut gate_buffers) = (Vec::new(), GateBuffers::default());
         for index in rules.indices_named(limit) {
-            rules.policy().select_one(index, facts, 0, &mut work.selection);
+            rules.policy().select_one(index, facts, 0, &mut gate_buffers.selection);
             if change.is_none() && rules.policy().has_candidates() {
                 // A candidate that kept its count would be compared with a limit that starts anew.
-                rules.policy().select_candidates(&mut work.selection, |_| true);
+                rules.policy().select_candidates(&mut gate_buffers.selection, |_| true);
             }
-            for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
+            for one in rules.policy().selected(&gate_buffers.selection).filter(|one| !one.missing) {
                 for (limit, params) in rules.states(&one) {
                     let params_id = ParamsId::default();
                     let charge = Charge { limit, params, params_id, ..rules.plain_charge(&one) };

@@ -131,9 +131,9 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        self.decide_facts(rules, now_us, facts, cost, Intent::Take, work)
+        self.decide_facts(rules, now_us, facts, cost, Intent::Take, gate_buffers)
     }
 
     /// Answers as [`check`](Self::check) would, and charges nothing.
@@ -143,9 +143,9 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        self.decide_facts(rules, now_us, facts, cost, Intent::Peek, work)
+        self.decide_facts(rules, now_us, facts, cost, Intent::Peek, gate_buffers)
     }
 
     /// Shows the client's figures for the enforced limits, up to `most` of them; charges nothing.
@@ -160,9 +160,9 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         open: &[&str],
         most: usize,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, decision_buffers, .. } = gate_buffers;
         rules.policy().select_possible(facts, open, most, selection);
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.push_selected(rules.policy().selected(selection), Intent::Peek);
@@ -177,9 +177,9 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         intent: Intent,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = gate_buffers;
         let options = AdmissionOptions { cost, is_end_seen: false, ..Default::default() };
         let request =
             DecisionRequest::select(rules, now_us, facts, &options, intent, selection, buffers);

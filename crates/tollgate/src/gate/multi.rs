@@ -325,9 +325,9 @@ impl<S: Store> Gate<S> {
         rules: &'r Rules,
         now_us: u64,
         checks: &'a MultiCheck,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, MultiVerdict<'r>, S::Undecided> {
-        let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { answers, rows, params, decision_buffers, .. } = gate_buffers;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (request, by_check) = checks.prepare(request, params);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
@@ -343,9 +343,9 @@ impl<S: Store> Gate<S> {
         rules: &'r Rules,
         now_us: u64,
         checks: &MultiCheck,
-        work: &mut GateBuffers,
+        gate_buffers: &mut GateBuffers,
     ) -> MultiVerdict<'r> {
-        let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { answers, rows, params, decision_buffers, .. } = gate_buffers;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (request, by_check) = checks.prepare(request, params);
         let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));

@@ -293,9 +293,9 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         options: &AdmissionOptions<'a>,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, (Verdict<'r>, Option<InFlightCharges>), S::Undecided> {
-        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = gate_buffers;
         let take = Intent::Take;
         let request =
             DecisionRequest::select(rules, now_us, facts, options, take, selection, buffers);

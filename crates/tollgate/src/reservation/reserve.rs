@@ -83,11 +83,11 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         // Selected at cost one, so that each charge knows its units per cost.
-        rules.policy().select(facts, 1, &mut work.selection);
-        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, work)
+        rules.policy().select(facts, 1, &mut gate_buffers.selection);
+        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, gate_buffers)
     }
 
     /// [Reserves](Self::reserve) by one limit alone, given by its index in the file, whether or not
@@ -106,10 +106,10 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
-        rules.policy().select_one(limit, facts, 1, &mut work.selection);
-        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, work)
+        rules.policy().select_one(limit, facts, 1, &mut gate_buffers.selection);
+        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, gate_buffers)
     }
 
     /// Charges the selected limits and the fleet, and records the reservation.
@@ -122,12 +122,12 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut GateBuffers,
+        gate_buffers: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
-        let GateBuffers { selection, answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, params, decision_buffers, .. } = gate_buffers;
         let class = rules.select_hidden(facts, selection);
         let selected = rules.policy().selected(selection);
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone()));

@@ -16,9 +16,9 @@ impl Admin {
         let paths = self.node.file().settings.http.ambiguous_paths;
         let mut facts = change::facts(&rules, &attributes, paths)?;
         self.node.identify(&rules, &mut facts, now_us).await;
-        let mut work = GateBuffers::default();
+        let mut gate_buffers = GateBuffers::default();
         let cost = body.cost.unwrap_or(1);
-        let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut work).await;
+        let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut gate_buffers).await;
         let mut out = Vec::new();
         encode::verdict(&mut out, &verdict);
         out.extend_from_slice(format!(",\"status\":{}}}\n", encode::status(&verdict)).as_bytes());

@@ -55,9 +55,9 @@ pub(super) fn refused_by_quotas<'a>(
 }
 
 impl RateLimitDecision<'_, '_> {
-    /// Writes the response. `fields` is a reused buffer. The code is never UNKNOWN: Envoy would
-    /// admit the request.
-    pub(super) fn write(&self, fields: &mut HeaderLines, out: &mut impl MessageWriter) {
+    /// Writes the response. `header_lines` is a reused buffer. The code is never UNKNOWN: Envoy
+    /// would admit the request.
+    pub(super) fn write(&self, header_lines: &mut HeaderLines, out: &mut impl MessageWriter) {
         let verdict = self.verdict;
         code(out, MessageField(1, "overallCode"), !verdict.allowed);
         for descriptor in self.descriptors {
@@ -69,8 +69,8 @@ impl RateLimitDecision<'_, '_> {
                 out.text(MessageField(2, "value"), value);
             });
         };
-        render_headers(verdict, self.profiles, self.now_us, fields);
-        fields.iter().for_each(|(name, value)| header(name, value));
+        render_headers(verdict, self.profiles, self.now_us, header_lines);
+        header_lines.iter().for_each(|(name, value)| header(name, value));
         if !verdict.allowed {
             header("content-type", Problem::MEDIA_TYPE);
             out.bytes(MessageField(5, "rawBody"), self.problem().as_bytes());

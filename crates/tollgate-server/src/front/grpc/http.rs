@@ -55,11 +55,15 @@ async fn json(service: &RateLimitService, body: &[u8], answer: &mut HttpResponse
     let now_us = service.node.clock.now_us();
     let decided = async {
         let request = serde_json::from_slice(body).map_err(|why| why.to_string())?;
-        let decided =
-            service.decide(&request, CallContext::default(), now_us, |decision, fields, _| {
-                let body = json_writer::object(|out| decision.write(fields, out)).to_string();
+        let decided = service.decide(
+            &request,
+            CallContext::default(),
+            now_us,
+            |decision, header_lines, _| {
+                let body = json_writer::object(|out| decision.write(header_lines, out)).to_string();
                 (decision.verdict.allowed, body)
-            });
+            },
+        );
         decided.await.map_err(|status| status.message.into_owned())
     };
     match decided.await {

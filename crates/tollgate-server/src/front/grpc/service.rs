@@ -41,12 +41,12 @@ pub struct CallContext<'a> {
 /// Buffers that are reused for later requests.
 #[derive(Default)]
 struct RlsBuffers {
-    work: GateBuffers,
+    gate_buffers: GateBuffers,
     facts: FactsBuffer,
     attributes: DescriptorAttributes,
     /// The checks for charges and for refunds.
     parts: [MultiCheck; 2],
-    fields: HeaderLines,
+    header_lines: HeaderLines,
     key: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -99,8 +99,8 @@ impl RateLimitService {
         caller: CallContext<'_>,
         now_us: u64,
     ) -> Result<Bytes, Status> {
-        let write = |decision: &RateLimitDecision<'_, '_>, fields: &mut _, buffer: &mut _| {
-            framing::frame(buffer, |out| decision.write(fields, &mut ProtoWriter(out)))
+        let write = |decision: &RateLimitDecision<'_, '_>, header_lines: &mut _, buffer: &mut _| {
+            framing::frame(buffer, |out| decision.write(header_lines, &mut ProtoWriter(out)))
         };
         self.decide(request, caller, now_us, write).await
     }
@@ -118,11 +118,12 @@ impl RateLimitService {
         let rules = node.gate.rules();
         let mut buffers = self.buffers.take();
         let parts = self.fill_parts(&rules, request, now_us, &mut buffers).await;
-        let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
+        let RlsBuffers { gate_buffers, parts: [charged, given_back], header_lines, answer, .. } =
+            &mut *buffers;
         let mut deadline = Deadline::for_caller(caller.timeout);
-        let decided = node.gate.check_multi(&rules, now_us, charged, work);
+        let decided = node.gate.check_multi(&rules, now_us, charged, gate_buffers);
         let decided = deadline.wait(decided).await;
-        let late = || node.gate.check_multi_without_store(&rules, now_us, charged, work);
+        let late = || node.gate.check_multi_without_store(&rules, now_us, charged, gate_buffers);
         let charged = decided.unwrap_or_else(late);
         let refunded = match given_back.is_empty() {
             true => None,
@@ -152,12 +153,13 @@ impl RateLimitService {
             envoy: &file.settings.envoy,
             profiles: rules.profiles(),
         };
-        let (written, outcome) = (write(&decision, fields, answer), Outcome::of_verdict(verdict));
+        let (written, outcome) =
+            (write(&decision, header_lines, answer), Outcome::of_verdict(verdict));
         if node.watches_decisions() {
             self.show_decision(&rules, request, caller, verdict, now_us);
         }
         drop(descriptors);
-        buffers.work.recycle(charged.verdict);
+        buffers.gate_buffers.recycle(charged.verdict);
         self.buffers.put(buffers);
         let elapsed_us = node.clock.now_us().saturating_sub(now_us);
         node.metrics.observe(Front::Grpc, Duration::from_micros(elapsed_us));

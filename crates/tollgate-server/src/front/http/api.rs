@@ -44,9 +44,9 @@ pub struct CheckApi {
 /// Buffers that are reused for later requests.
 #[derive(Default)]
 struct CheckBuffers {
-    work: GateBuffers,
+    gate_buffers: GateBuffers,
     facts: FactsBuffer,
-    fields: HeaderLines,
+    header_lines: HeaderLines,
 }
 
 impl CheckApi {
@@ -80,12 +80,14 @@ impl CheckApi {
             facts.set(name, value).map_err(invalid)?;
         }
         self.node.identify(&rules, &mut facts, now_us).await;
-        let (cost, work, mut reserved) = (body.cost.unwrap_or(1), &mut buffers.work, None);
+        let (cost, gate_buffers, mut reserved) =
+            (body.cost.unwrap_or(1), &mut buffers.gate_buffers, None);
         let verdict = match op {
-            Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
+            Op::Peek => gate.peek(&rules, now_us, &facts, cost, gate_buffers).await,
             Op::Reserve => {
                 let id = base64::new_id().map_err(|_| CheckProblem::NoRandom)?;
-                let reserve = gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work);
+                let reserve =
+                    gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, gate_buffers);
                 let (mut verdict, ttl_us) =
                     Box::pin(reserve).await.map_err(CheckProblem::Reservation)?;
                 let opened = ttl_us.map(|ttl_us| (&*id, ttl_us));
@@ -94,16 +96,16 @@ impl CheckApi {
                 reserved = ttl_us.filter(|_| verdict.allowed).map(|ttl_us| (id, ttl_us));
                 verdict
             }
-            _ => gate.check(&rules, now_us, &facts, cost, work).await,
+            _ => gate.check(&rules, now_us, &facts, cost, gate_buffers).await,
         };
         if self.node.watches_decisions() {
             self.show_decision(op, head, &rules, &facts, &verdict, now_us);
         }
         let lines = &mut answer.lines;
         lines.extend_from_slice(JSON_HEADERS);
-        let fields = &mut buffers.fields;
-        encode::render_headers(&verdict, rules.profiles(), now_us, fields);
-        lines.extend_from_slice(fields.lines());
+        let header_lines = &mut buffers.header_lines;
+        encode::render_headers(&verdict, rules.profiles(), now_us, header_lines);
+        lines.extend_from_slice(header_lines.lines());
         date::with_line(now_us, |line| lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);
@@ -113,7 +115,7 @@ impl CheckApi {
         answer.body.push(b'}');
         let status = encode::status(&verdict);
         let outcome = Outcome::of_verdict(&verdict);
-        buffers.work.recycle(verdict);
+        buffers.gate_buffers.recycle(verdict);
         buffers.facts = facts.into_buffer();
         self.buffers.put(buffers);
         answer.status = StatusCode::from_u16(status).unwrap_or_default();

@@ -130,10 +130,10 @@ async fn protobuf_and_json_say_the_same() {
             &request,
             CallContext::default(),
             1_700_000_000_000_000,
-            |it, fields, _| {
+            |it, header_lines, _| {
                 let mut proto = Vec::new();
-                it.write(fields, &mut ProtoWriter(&mut proto));
-                (proto, json_writer::object(|out| it.write(fields, out)), it.verdict.allowed)
+                it.write(header_lines, &mut ProtoWriter(&mut proto));
+                (proto, json_writer::object(|out| it.write(header_lines, out)), it.verdict.allowed)
             },
         );
         let (proto, mut json, allowed) = decided.await.unwrap();

@@ -55,7 +55,7 @@ pub(crate) struct Batch {
     pub(crate) selections: Vec<Selection>,
     pub(crate) selected: usize,
     pub(crate) facts: FactsBuffer,
-    pub(crate) work: GateBuffers,
+    pub(crate) gate_buffers: GateBuffers,
     /// The index of the limit that was named last.
     pub(crate) last_limit: usize,
     pub(crate) outcome_counts: [u64; Outcome::ALL.len()],

@@ -199,13 +199,14 @@ impl RespState {
             output,
             params,
             selections,
-            work,
+            gate_buffers,
             outcome_counts: tally,
             ..
         } = &mut *batch;
         let asked = checks(items, params, selections, bytes);
-        gate.check_batch(rules, now_us, asked, work).await;
-        let (count, mut decided, mut from) = (work.verdicts().len(), work.verdicts().iter(), 0);
+        gate.check_batch(rules, now_us, asked, gate_buffers).await;
+        let (count, mut decided, mut from) =
+            (gate_buffers.verdicts().len(), gate_buffers.verdicts().iter(), 0);
         for item in &*items {
             if let BatchItem::Replied(end) = item {
                 output.extend_from_slice(&said[from..*end]);
@@ -227,7 +228,7 @@ impl RespState {
         let end_us = clock.now_us();
         if node.watches_decisions() {
             let asked = checks(items, params, selections, bytes);
-            show_decisions(node, rules, asked, work.verdicts(), (now_us, end_us));
+            show_decisions(node, rules, asked, gate_buffers.verdicts(), (now_us, end_us));
         }
         let elapsed_us = end_us.saturating_sub(now_us);
         metrics.observe_n(Front::Resp, Duration::from_micros(elapsed_us), count as u64);

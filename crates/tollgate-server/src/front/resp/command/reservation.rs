@@ -68,9 +68,17 @@ impl RespState {
         call.set_key(bytes, rules, &mut facts)?;
         self.node.identify(rules, &mut facts, now_us).await;
         let id = new_id().map_err(|_| ReservationCommandError::NoRandom)?;
-        let (limit, work) = (call.limit, &mut batch.work);
-        let reserving =
-            self.node.gate.reserve_one(rules, now_us, &id, limit, &facts, cost, ttl_us, work);
+        let (limit, gate_buffers) = (call.limit, &mut batch.gate_buffers);
+        let reserving = self.node.gate.reserve_one(
+            rules,
+            now_us,
+            &id,
+            limit,
+            &facts,
+            cost,
+            ttl_us,
+            gate_buffers,
+        );
         let (mut verdict, mut kept_us) =
             reserving.await.map_err(ReservationCommandError::Reservation)?;
         let opened = kept_us.map(|ttl_us| (&*id, ttl_us));
@@ -93,7 +101,7 @@ impl RespState {
             Some(_) => encode::bulk(out, id.as_bytes()),
             None => encode::null(out, version),
         }
-        batch.work.recycle(verdict);
+        batch.gate_buffers.recycle(verdict);
         batch.facts = facts.into_buffer();
         Ok(())
     }
