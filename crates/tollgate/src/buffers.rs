@@ -55,11 +55,13 @@ impl<T: Default> BufferPool<T> {
     }
 
     /// Takes the value that was put last, or a new one.
+    #[inline]
     pub fn take(&self) -> Box<T> {
         self.0.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Keeps a value for the next request.
+    #[inline]
     pub fn put(&self, spare: Box<T>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() < KEPT_MAX {

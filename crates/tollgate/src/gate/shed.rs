@@ -2,7 +2,7 @@
 
 use super::Gate;
 use crate::engine::{Rules, ShedCounts, Verdict};
-use crate::reservation::ShedHold;
+use crate::reservation::{ShedHold, ShedPlace};
 use crate::rules::{InFlightCount, ShedEntry};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedSnapshot, ShedTicket};
 use tollgate_policy::facts::Facts;
@@ -25,7 +25,7 @@ impl<S: Store> Gate<S> {
         self.reserved_holds.expire(now_us);
         let client = shed.client(rules.policy(), facts);
         let mut ticket = None;
-        let entered = match shed.enter(verdict, client, now_us, &mut ticket) {
+        let entered = match shed.enter(verdict, client, now_us, |granted| ticket = Some(granted)) {
             Some(ShedEntry::Enforced(Entry::Queued(queued))) => return Some(queued),
             Some(ShedEntry::Enforced(Entry::Admitted(ticket))) => Ok(Some(ticket)),
             Some(ShedEntry::Enforced(Entry::Shed(refusal))) => Err(refusal),
@@ -61,7 +61,9 @@ impl<S: Store> Gate<S> {
                 let counters = verdict.shed.and_then(|shed| rules.shed()?.counters(shed.class));
                 if let Some(counters) = counters {
                     let mut hold = ShedHold::new(InFlightCount::new(counters));
-                    hold.ticket = ticket;
+                    if let Some(ticket) = ticket {
+                        hold.place = ShedPlace::Slot(ticket);
+                    }
                     self.reserved_holds.insert(id, now_us.saturating_add(ttl_us), hold);
                 }
             }

@@ -6,7 +6,7 @@
 use super::ReservationEnd;
 use super::record::ReservedCharge;
 use super::reserve::{reserved_charge, settleable_charges};
-use super::shed_hold::ShedHold;
+use super::shed_hold::{ShedHold, ShedPlace};
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::buffers::BufferPool;
 use crate::engine::{Gate, GateBuffers, Rules, Verdict};
@@ -14,6 +14,7 @@ use crate::gate::{DecisionRequest, RequestEnd};
 use crate::rules::{ClassCounters, InFlightCount, ShedEntry, ShedRules, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
 use smallvec::SmallVec;
+use std::mem;
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::facts::Facts;
@@ -162,7 +163,7 @@ impl InFlightCharges {
     /// Frees the slot of the adaptive shedder while the client sends the body, and takes it again
     /// afterwards.
     pub fn set_waits_for_client(&mut self, waits_for_client: bool, clock: impl FnOnce() -> u64) {
-        if let Some(ticket) = self.state.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
+        if let Some(ShedHold { place: ShedPlace::Slot(ticket), .. }) = &mut self.state.shed {
             ticket.set_paused(clock(), waits_for_client);
         }
     }
@@ -170,13 +171,20 @@ impl InFlightCharges {
     /// Whether the request waits for the adaptive shedder.
     #[inline]
     pub fn is_waiting(&self) -> bool {
-        self.state.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
+        matches!(&self.state.shed, Some(ShedHold { place: ShedPlace::Queue(_), .. }))
     }
 
     /// Takes the request's place in the queue. [`Gate::leave_queue`] ends the wait. Charges that
     /// end before are refunded.
     pub fn take_queued(&mut self) -> Option<QueuedEntry> {
-        self.state.shed.as_mut()?.queued.take()
+        let place = &mut self.state.shed.as_mut()?.place;
+        match mem::replace(place, ShedPlace::Outside) {
+            ShedPlace::Queue(queued) => Some(queued),
+            other => {
+                *place = other;
+                None
+            }
+        }
     }
 
     /// Records the actual cost, in units of the limit at this index. A refund stays a refund.
@@ -219,18 +227,15 @@ impl InFlightCharges {
     #[inline(never)]
     fn enter_later(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
         let Some(shed) = &mut self.state.shed else { return };
-        let entry = match entry {
-            ShedEntry::Enforced(entry) => entry,
-            ShedEntry::Shadow(queued) => return shed.shadow = Some(Box::new(queued)),
-        };
         match entry {
-            Entry::Admitted(ticket) => shed.ticket = Some(ticket),
-            Entry::Queued(queued) => {
-                shed.queued = Some(queued);
+            ShedEntry::Shadow(queued) => shed.place = ShedPlace::Shadow(queued),
+            ShedEntry::Enforced(Entry::Admitted(ticket)) => shed.place = ShedPlace::Slot(ticket),
+            ShedEntry::Enforced(Entry::Queued(queued)) => {
+                shed.place = ShedPlace::Queue(queued);
                 // A client that leaves while it waits gets everything back.
                 self.refund();
             }
-            Entry::Shed(refusal) => {
+            ShedEntry::Enforced(Entry::Shed(refusal)) => {
                 verdict.set_shed(refusal);
                 self.refund();
             }
@@ -306,7 +311,7 @@ impl<S: Store> Gate<S> {
             Some(EnteringRequest { shed, counters, client, clock })
         });
         let (buffers, hold) = ((answers, buffers), (options.hold_all, options.end()));
-        self.decide(request, buffers, std::mem::take(rows), move |request, decided, answers| {
+        self.decide(request, buffers, mem::take(rows), move |request, decided, answers| {
             let mut verdict = decided.into_verdict(request);
             let held = match entering {
                 Some(entering) => self.enter(request, &mut verdict, answers, hold, entering),
@@ -330,17 +335,18 @@ impl<S: Store> Gate<S> {
             Self::count_class(request.rules, verdict);
             return None;
         }
-        let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
+        let mut held = InFlightCharges { state: STATES.with(|pool| pool.take()) };
         let entry = match end {
             RequestEnd::Unseen => None,
             RequestEnd::Seen => {
                 let hold = ShedHold::new(InFlightCount::new(counters));
-                let ticket = &mut held.state.shed.insert(hold).ticket;
+                let place = &mut held.state.shed.insert(hold).place;
                 clock.and_then(|clock| {
                     // No time has passed if the store is in this process.
                     let is_now = self.store.answers_at_once();
                     let now_us = if is_now { request.now_us } else { clock() };
-                    shed.enter(verdict, client, now_us, ticket)
+                    let admit = |ticket| *place = ShedPlace::Slot(ticket);
+                    shed.enter(verdict, client, now_us, admit)
                 })
             }
         };
@@ -370,7 +376,7 @@ impl<S: Store> Gate<S> {
             Ok(ticket) => {
                 held.state.charges.iter_mut().for_each(|held| held.end = None);
                 if let Some(shed) = &mut held.state.shed {
-                    shed.ticket = Some(ticket);
+                    shed.place = ShedPlace::Slot(ticket);
                 }
             }
             Err(refusal) => verdict.set_shed(refusal),
@@ -391,7 +397,7 @@ impl<S: Store> Gate<S> {
         if !verdict.allowed || !may_hold {
             return None;
         }
-        let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
+        let mut held = InFlightCharges { state: STATES.with(|pool| pool.take()) };
         self.hold_charges(request, verdict, answers, hold, &mut held.state.charges);
         held.or_recycle()
     }

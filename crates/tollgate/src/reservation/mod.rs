@@ -11,7 +11,7 @@ pub use finish::UnfinishedCharges;
 pub(crate) use in_flight::depends_on_answer;
 pub use in_flight::{AdmissionOptions, InFlightCharges};
 pub use reserve::{SettledReservation, TTL_US_MAX};
-pub(crate) use shed_hold::{ReservedHolds, ShedHold};
+pub(crate) use shed_hold::{ReservedHolds, ShedHold, ShedPlace};
 pub(crate) use slots::SlotRegistry;
 
 use tollgate_store::StoreErrorKind;

@@ -3,25 +3,33 @@
 use crate::rules::InFlightCount;
 use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome, UpstreamReport};
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Mutex, MutexGuard};
 
 /// A request in flight. Dropping it abandons its call.
 #[derive(Debug)]
 pub(crate) struct ShedHold {
     count: InFlightCount,
-    pub(crate) ticket: Option<ShedTicket>,
-    /// The place in the queue, while the request waits.
-    pub(crate) queued: Option<QueuedEntry>,
-    /// The place that the request would have in the queue, if the shedder were not in shadow mode.
-    pub(crate) shadow: Option<Box<QueuedEntry>>,
+    pub(crate) place: ShedPlace,
     /// The upstream's outcome, once known.
     outcome: Option<UpstreamOutcome>,
+}
+
+/// The place of a request in the adaptive shedder.
+#[derive(Debug)]
+pub(crate) enum ShedPlace {
+    /// The request has left, or never entered.
+    Outside,
+    Slot(ShedTicket),
+    Queue(QueuedEntry),
+    /// The place that the request would have in the queue, if the shedder were not in shadow mode.
+    Shadow(QueuedEntry),
 }
 
 impl ShedHold {
     #[inline]
     pub(crate) fn new(count: InFlightCount) -> Self {
-        Self { count, ticket: None, queued: None, shadow: None, outcome: None }
+        Self { count, place: ShedPlace::Outside, outcome: None }
     }
 
     /// Records the upstream's outcome. The first record counts.
@@ -40,21 +48,23 @@ impl ShedHold {
     /// Frees the slot, and reports the upstream's outcome. The request itself may continue.
     #[inline]
     pub(crate) fn release(&mut self, clock: impl FnOnce() -> u64) {
-        if let Some(queued) = self.shadow.take() {
-            self.end_shadow(*queued);
+        if let ShedPlace::Shadow(_) = self.place {
+            self.end_shadow();
         }
-        if let Some(ticket) = &mut self.ticket {
+        if let ShedPlace::Slot(ticket) = &mut self.place {
             ticket.end(clock(), self.outcome.unwrap_or(UpstreamOutcome::Abandoned), None);
-            self.ticket = None;
+            self.place = ShedPlace::Outside;
         }
     }
 
     #[inline(never)]
-    fn end_shadow(&mut self, queued: QueuedEntry) {
-        match queued.end() {
-            Some(Ok(ticket)) => self.ticket = Some(ticket),
-            Some(Err(refusal)) => self.count.count_shadow(refusal.reason),
-            None => {}
+    fn end_shadow(&mut self) {
+        if let ShedPlace::Shadow(queued) = mem::replace(&mut self.place, ShedPlace::Outside) {
+            match queued.end() {
+                Some(Ok(ticket)) => self.place = ShedPlace::Slot(ticket),
+                Some(Err(refusal)) => self.count.count_shadow(refusal.reason),
+                None => {}
+            }
         }
     }
 
@@ -66,8 +76,8 @@ impl ShedHold {
     /// Ends a call that took `latency_us`. It may have ended before the report.
     fn finish_after(mut self, now_us: u64, latency_us: Option<u64>) {
         let outcome = self.outcome.unwrap_or(UpstreamOutcome::Ignored);
-        if let Some(ticket) = self.ticket.take() {
-            ticket.finish_after(now_us, outcome, latency_us);
+        if let ShedPlace::Slot(ticket) = &mut self.place {
+            ticket.end(now_us, outcome, latency_us);
         }
     }
 }

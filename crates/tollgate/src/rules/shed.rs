@@ -173,19 +173,19 @@ impl ShedRules {
 
     /// Enters the adaptive shedder with an admitted request. In shadow mode the request is never
     /// shed: the verdict has the reason, and a shadow entry takes its place in the queue. If a slot
-    /// is free, stores the ticket and returns `None`.
+    /// is free, calls `admit` with the ticket and returns `None`.
     #[inline(always)]
     pub(crate) fn enter(
         &self,
         verdict: &mut Verdict<'_>,
         client: u64,
         now_us: u64,
-        ticket: &mut Option<ShedTicket>,
+        admit: impl FnOnce(ShedTicket),
     ) -> Option<ShedEntry> {
         let (mode, shedder) = self.adaptive.as_ref()?;
         let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
         let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
-        let entry = shedder.enter_with(now_us, ShedRequest { class, client }, ticket)?;
+        let entry = shedder.enter_with(now_us, ShedRequest { class, client }, admit)?;
         self.entered_later(*mode, shed, entry)
     }
 

@@ -80,20 +80,22 @@ impl AdaptiveShedder {
         }
     }
 
-    /// [Enters](Self::enter) without moving a ticket: if a slot is free, stores the ticket and
-    /// returns `None`.
-    #[inline]
+    /// [Enters](Self::enter) without moving a ticket: if a slot is free, calls `admit` with the
+    /// ticket and returns `None`.
+    #[inline(always)]
     pub(crate) fn enter_with(
         &self,
         now_us: u64,
         request: ShedRequest,
-        ticket: &mut Option<ShedTicket>,
+        admit: impl FnOnce(ShedTicket),
     ) -> Option<Entry> {
-        let later = enter(&self.state, now_us, request);
-        if later.is_none() {
-            *ticket = Some(self.ticket(request.class, now_us));
+        match enter(&self.state, now_us, request) {
+            None => {
+                admit(self.ticket(request.class, now_us));
+                None
+            }
+            Some((state, step)) => Some(self.enter_later(now_us, state, step)),
         }
-        later.map(|(state, step)| self.enter_later(now_us, state, step))
     }
 
     /// Queues or sheds a request that found no free slot.
