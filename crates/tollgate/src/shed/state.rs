@@ -142,7 +142,9 @@ impl ShedderState {
                 self.abandoned.learn(ended_us.saturating_sub(call.admitted_us));
                 self.completed(call.class, ended_us);
             }
-            outcome => self.finish_failed(now_us, call, outcome, ended_us),
+            UpstreamOutcome::Overloaded => self.finish_overloaded(call.class, ended_us),
+            UpstreamOutcome::Abandoned => self.finish_abandoned(now_us, call),
+            UpstreamOutcome::Ignored => self.leave(call.class),
         }
         let is_over = matches!(outcome, UpstreamOutcome::Ok | UpstreamOutcome::Overloaded);
         if is_over && !self.abandoned.is_empty() {
@@ -151,26 +153,17 @@ impl ShedderState {
     }
 
     #[inline(never)]
-    fn finish_failed(
-        &mut self,
-        now_us: u64,
-        AdmittedCall { class, admitted_us }: AdmittedCall,
-        outcome: UpstreamOutcome,
-        ended_us: u64,
-    ) {
-        match outcome {
-            UpstreamOutcome::Ok | UpstreamOutcome::Ignored => self.leave(class),
-            UpstreamOutcome::Overloaded => {
-                self.leave(class);
-                self.limit.completed(ended_us, true);
-                self.demand.ended(self.limit.tolerates_errors());
-            }
-            UpstreamOutcome::Abandoned => {
-                let drains_us = self.demand.drains_us(self.in_flight);
-                self.abandoned.push(class, admitted_us, now_us, drains_us);
-                self.limit.abandoned();
-            }
-        }
+    fn finish_overloaded(&mut self, class: u8, ended_us: u64) {
+        self.leave(class);
+        self.limit.completed(ended_us, true);
+        self.demand.ended(self.limit.tolerates_errors());
+    }
+
+    #[inline(never)]
+    fn finish_abandoned(&mut self, now_us: u64, AdmittedCall { class, admitted_us }: AdmittedCall) {
+        let drains_us = self.demand.drains_us(self.in_flight);
+        self.abandoned.push(class, admitted_us, now_us, drains_us);
+        self.limit.abandoned();
     }
 
     /// Ends the abandoned calls that are older than one that has ended.
