@@ -132,7 +132,7 @@ impl ClassTable {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn class_of_reading(&self, facts: &Facts<'_>) -> usize {
         let matches = |class: &CompiledClass| {
             class.matcher.as_ref().is_some_and(|it| it.matches(facts, false))

@@ -212,6 +212,7 @@ impl InFlightCharges {
     }
 
     /// Keeps the memory of ended charges, if the request has no place in a shedder.
+    #[inline(always)]
     pub(super) fn recycle(self) {
         let Self { mut state } = self;
         if !state.charges.is_empty() {

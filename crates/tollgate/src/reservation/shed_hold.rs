@@ -18,8 +18,9 @@ pub(crate) struct ShedHold {
 /// The place of a request in the adaptive shedder.
 #[derive(Debug)]
 pub(crate) enum ShedPlace {
-    /// The request has left, or never entered.
+    /// The request never entered, or left the queue.
     Outside,
+    /// A slot, until its ticket is finished.
     Slot(ShedTicket),
     Queue(QueuedEntry),
     /// The place that the request would have in the queue, if the shedder were not in shadow mode.
@@ -51,9 +52,10 @@ impl ShedHold {
         if let ShedPlace::Shadow(_) = self.place {
             self.end_shadow();
         }
-        if let ShedPlace::Slot(ticket) = &mut self.place {
+        if let ShedPlace::Slot(ticket) = &mut self.place
+            && !ticket.is_finished()
+        {
             ticket.end(clock(), self.outcome.unwrap_or(UpstreamOutcome::Abandoned), None);
-            self.place = ShedPlace::Outside;
         }
     }
 

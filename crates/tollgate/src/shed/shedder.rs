@@ -7,6 +7,7 @@ use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, Upstr
 use crate::sync::lock;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
+use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -238,7 +239,8 @@ impl ShedTicket {
     /// limit, and then nobody else is admitted until it is met.
     #[inline(never)]
     pub fn set_paused(&mut self, now_us: u64, is_paused: bool) {
-        if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
+        let changes = mem::replace(&mut self.is_paused, is_paused) != is_paused;
+        if changes && !self.is_finished {
             let mut state = self.shedder.lock();
             state.set_paused(now_us, self.class, is_paused);
             resolve(&self.shedder.state, state);
@@ -249,6 +251,12 @@ impl ShedTicket {
     fn abandon(&mut self) {
         // The state knows a later time, if there was any event since.
         self.end(self.admitted_us, UpstreamOutcome::Abandoned, None);
+    }
+
+    /// Whether the call has ended.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
     /// The time of the admission.
