@@ -48,8 +48,6 @@ pub(super) struct ShedderState {
     abandoned: AbandonedCalls,
     classes: [ClassCounts; CLASSES_MAX as usize],
     random: u64,
-    /// The latest time given by any caller.
-    now_us: u64,
 }
 
 /// A request that was admitted.
@@ -80,7 +78,6 @@ impl ShedderState {
             abandoned: AbandonedCalls::new(),
             classes: Default::default(),
             random: seed | 1,
-            now_us: 0,
         }
     }
 
@@ -207,7 +204,7 @@ impl ShedderState {
     /// Grants the next free slot, or sheds the next request that waited too long; returns `None`
     /// when nothing changes any more. The caller wakes the task.
     pub(super) fn resolve_next(&mut self) -> Option<Option<Waker>> {
-        let now_us = self.now_us;
+        let now_us = self.limit.now_us();
         if self.room.len() == 0 {
             return None;
         }
@@ -266,14 +263,11 @@ impl ShedderState {
     /// Lets time pass. Threads may bring their times out of order.
     #[inline]
     fn advance(&mut self, now_us: u64) -> u64 {
-        let before_us = self.now_us;
-        let now_us = before_us.max(now_us);
-        let passed_us = now_us - before_us;
-        self.now_us = now_us;
+        let now_us = self.limit.now_us().max(now_us);
+        let passed_us = self.limit.advance(now_us, self.in_flight);
         if passed_us > HOLE_US {
             self.notice_hole(now_us, passed_us);
         }
-        self.limit.advance(now_us, self.in_flight);
         if self.demand.is_tick_over(now_us) || self.limit.is_stage_over(now_us) {
             self.end_periods(now_us);
         }

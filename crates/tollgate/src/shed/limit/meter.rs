@@ -19,14 +19,15 @@ pub(super) struct Meter {
 
 impl Meter {
     #[inline]
-    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) {
-        let passed_us = now_us.saturating_sub(self.last_us);
+    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) -> u64 {
+        let passed_us = now_us - self.last_us;
         self.in_flight_us += passed_us * u64::from(in_flight);
         if in_flight >= limit {
             self.full_us += passed_us;
         }
         self.length_us += passed_us;
         self.last_us = now_us;
+        passed_us
     }
 
     pub(super) fn add(&mut self, part: &Self) {

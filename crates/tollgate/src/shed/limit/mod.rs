@@ -183,10 +183,16 @@ impl LimitController {
         now_us >= self.stage_end_us
     }
 
-    /// Adds the time since the last event. Time never runs backwards here.
+    /// The time of the last event.
     #[inline]
-    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32) {
-        self.meter.advance(now_us, in_flight, self.limit);
+    pub(super) fn now_us(&self) -> u64 {
+        self.meter.last_us
+    }
+
+    /// Adds the time since the last event, and returns it. Time never runs backwards here.
+    #[inline]
+    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32) -> u64 {
+        self.meter.advance(now_us, in_flight, self.limit)
     }
 
     /// Counts a call that ended at this time. A call that ended at an earlier level, and is
