@@ -32,6 +32,8 @@ const CLIMB_CALLS: u64 = 32;
 const CLIMB_US_MAX: u64 = 500_000;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 8;
+/// How often a level settles again if it does not fill.
+const REFILLS_MAX: u32 = 4;
 /// Estimates until the knee counts as known.
 const KNOWN: u32 = 8;
 /// The time for which a limit counts as new after a climb.
@@ -57,6 +59,8 @@ pub(super) struct LimitController {
     high: Meter,
     /// Parts of the high level so far.
     parts: u32,
+    /// How often a level has settled without being full.
+    refills: u32,
     /// Estimates since the search began.
     estimates: u32,
     /// Whether the last estimate was at an edge of its range: the knee is further away.
@@ -113,6 +117,7 @@ impl LimitController {
             low: Meter::default(),
             high: Meter::default(),
             parts: 0,
+            refills: 0,
             estimates: 0,
             is_wide: true,
             drift: Drift::default(),
@@ -217,7 +222,12 @@ impl LimitController {
             return;
         }
         if !self.is_found && load.is_waiting && self.high_level < self.ceiling() {
-            self.climbed = None;
+            // If the last level did not fill, this one is compared with the level below it, unless
+            // that is long ago: at a load of one, chance alone makes requests wait.
+            let fill_us = 2 * u64::from(self.high_level) * load.gap_us;
+            if self.climb_end_us.is_none_or(|end_us| now_us > end_us + fill_us) {
+                self.climbed = None;
+            }
             // A level settles for a call, unless its length is known from before.
             let known = self.rest_call_us > 0;
             let stage = if known { SearchStage::ClimbMeasure } else { SearchStage::ClimbSettle };
@@ -253,7 +263,14 @@ impl LimitController {
     /// Ends a stage whose time is over.
     pub(super) fn next_stage(&mut self, now_us: u64, load: LoadView) {
         let end_us = self.stage_end_us.min(now_us);
+        let is_filling = self.meter.full_us == 0 && self.refills < REFILLS_MAX;
         let next = match self.stage {
+            // Requests fill a higher level as fast as they come. Meanwhile none is in excess, which
+            // is no end of the overload.
+            stage @ (SearchStage::ClimbSettle | SearchStage::HighSettle) if is_filling => {
+                self.refills += 1;
+                return self.enter(now_us, stage, load);
+            }
             SearchStage::ClimbSettle => SearchStage::ClimbMeasure,
             SearchStage::ClimbMeasure => {
                 self.climb_end_us = Some(end_us);
@@ -282,6 +299,7 @@ impl LimitController {
                 }
             }
         };
+        self.refills = 0;
         self.enter(now_us, next, load);
     }
 

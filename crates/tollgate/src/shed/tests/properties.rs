@@ -68,6 +68,32 @@ fn the_limit_is_found_from_any_start() {
     }
 }
 
+/// Requests fill a higher level of a slow upstream slowly, and patient clients do not leave it.
+#[test]
+fn the_limit_of_a_slow_upstream_does_not_run_away() {
+    for service in BOTH {
+        for (mean_us, requests_per_s, least_bp) in
+            [(50_000, 160, 9_400), (100_000, 80, 8_000), (200_000, 30, 5_000)]
+        {
+            let plan = Scenario {
+                service,
+                workers: vec![(0, 4)],
+                mean_us: vec![(0, mean_us)],
+                requests_per_s: vec![(0, requests_per_s)],
+                patience_us: 10_000_000,
+                seconds: 90,
+                warm_s: 60,
+                ..Scenario::load(200)
+            };
+            for report in runs(&plan, MANY) {
+                let (found, served) = (report.mean_limit_x10(60..90), report.served_bp(0));
+                let run = format!("{service:?}, {mean_us} us: {found} tenths, {served} served");
+                assert!(found <= 900 && served >= least_bp, "{run}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_limit_rests_under_constant_overload() {
     for service in [Service::Exponential, Service::Bimodal, Service::HeavyTail] {
