@@ -1,6 +1,8 @@
 //! Records of a real process: its decision log and its usage trail, over a crash.
 
 use serde_json::Value;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -72,6 +74,21 @@ fn units_outlive_a_crash_and_the_next_start_tells_what_is_missing() {
     assert!(status == 1 && err.contains("which was not given"), "{err}");
     let (status, _, err) = report(&[folder.join("tollgate.yaml")], &[]);
     assert!(status == 2 && err.contains("is not a usage file"), "{err}");
+}
+
+#[test]
+fn a_reservation_by_a_redis_command_is_logged() {
+    let policy = format!("listen: {{resp: \"127.0.0.1:0\"}}{POLICY}");
+    let node = Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &policy);
+    let address = |line: &String| Some(line.split_once("listening resp ")?.1.trim().to_owned());
+    let address = node.log().iter().find_map(address).expect("a line with the address");
+    let mut client = TcpStream::connect(address).unwrap();
+    let reserve = "*4\r\n$10\r\nTG.RESERVE\r\n$8\r\nper-user\r\n$1\r\n1\r\n$1\r\na\r\n";
+    client.write_all(reserve.repeat(4).as_bytes()).unwrap();
+    let lines = || std::fs::read_to_string(node.folder().join("decisions.jsonl")).unwrap();
+    assert!(wait_until(WITHIN, || lines().lines().count() == 1), "the fourth is refused");
+    let line: Value = serde_json::from_str(lines().trim()).unwrap();
+    assert_eq!((&line["key"]["user"], &line["verdict"]), (&"a".into(), &"refused".into()));
 }
 
 #[test]

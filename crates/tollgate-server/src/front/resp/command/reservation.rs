@@ -13,7 +13,8 @@ use std::ops::Range;
 use tollgate::engine::{
     ReservationEnd, ReservationError, Rules, Source, UpstreamOutcome, UpstreamReport,
 };
-use tollgate_observe::metrics::Outcome;
+use tollgate_observe::metrics::{Front, Outcome};
+use tollgate_observe::record::{DecidedKey, DecidedRequest};
 
 /// Limit of a reservation id, in bytes.
 const ID_BYTES_MAX: usize = 512;
@@ -84,6 +85,14 @@ impl RespState {
         let opened = kept_us.map(|ttl_us| (&*id, ttl_us));
         shedding::enter(&self.node, rules, (&facts, cost), &mut verdict, opened).await;
         kept_us = kept_us.filter(|_| verdict.allowed);
+        if self.node.watches_decisions() {
+            let (front, key, end_us) =
+                (Front::Resp.name(), DecidedKey::Facts(&facts), self.node.clock.now_us());
+            let (parent, request_id, is_peek, start_us) = (None, None, false, now_us);
+            let decided =
+                DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+            self.node.records.record(&self.node.keys, rules, &decided, &verdict);
+        }
         let outcome = Outcome::of_verdict(&verdict);
         let shown = verdict.rows.first();
         let five = shown.map_or(NO_LIMIT, |row| {
