@@ -54,9 +54,7 @@ impl SingleVerdict {
     /// The verdict if no limit applies.
     const NOTHING: Self =
         Self { allowed: true, outcome: Outcome::admitting(0), source: Source::None };
-}
 
-impl SingleVerdict {
     /// The verdict on the request of this [check](SingleCheck::selected).
     pub fn verdict<'a>(&self, selected: &Selected<'a>) -> Verdict<'a> {
         let Selected { limit, params, .. } = selected;

@@ -18,6 +18,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
+    /// Adds the time since the last event, and returns it. `now_us` is no earlier than that event.
     #[inline]
     pub(super) fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) -> u64 {
         let passed_us = now_us - self.last_us;
