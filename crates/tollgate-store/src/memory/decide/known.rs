@@ -8,7 +8,7 @@ use crate::memory::MemoryStore;
 use crate::memory::shard::Shard;
 use crate::memory::shard::pack::{PackedState, WordsTaken, match_one_word, match_packed};
 use crate::memory::shard::slab::SpilledCell;
-use crate::memory::table::{find_exact, home, is_inline, with_params_id};
+use crate::memory::table::{find_exact, find_exact_or, home, is_inline, with_params_id};
 use crate::raw::slots::Slot;
 use crate::sync::{Ordering, lock};
 use crate::{Answer, ParamsId, RegisteredLimit};
@@ -72,15 +72,18 @@ impl MemoryStore {
             with_params_id(address.tag, limit.params_id)
         };
         if let Some(slots) = self.shared.locations.narrow[home_shard].beyond_caches() {
-            // All cells at once, and before the lock, so that cache misses overlap.
-            limits.iter().for_each(|limit| slots.prefetch(|len| home::<1>(tag_of(limit), len)));
+            // Before the lock, so that cache misses overlap. Limits on one key have one home.
+            slots.prefetch(|len| home::<1>(hashed, len));
         }
         let shard = lock(&self.shards[home_shard].0);
         let slots = &*shard.narrow.slots;
         let mut charged: [ChargedSlot<'_>; MAX] = [(None, 0); MAX];
         let mut tightest = Tightest { limit: 0, remaining: u64::MAX, reset_after_us: 0 };
+        let mut guess = home::<1>(hashed, slots.len());
         for (limit, kept) in limits.iter().zip(&mut charged) {
-            let taken = find_exact(slots, tag_of(limit)).and_then(|slot| {
+            let taken = find_exact_or(slots, tag_of(limit), guess).and_then(|(at, slot)| {
+                // Cells that were added together are side by side.
+                guess = at + 1;
                 let word = slot.words[0].load(Ordering::Relaxed);
                 let outcome = take_word(slot, word, limit, now_us, cost)?;
                 *kept = (Some(slot), word);

@@ -10,6 +10,10 @@ pub(crate) const SHARD_BITS: u32 = 12;
 // In a tag, the params id takes the place of the bits that choose the shard.
 const _: () = assert!(SHARD_BITS == crate::memory::params_registry::PARAMS_ID_BITS);
 
+/// Upper bits of a tag that choose where its search begins. The limits on one key share them, so
+/// their cells are side by side. The largest array has 2^22 cache lines.
+pub(crate) const HOME_BITS: u32 = 22;
+
 /// A shard, and the key's tag in it, without a params id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CellAddress {
@@ -20,8 +24,9 @@ pub(crate) struct CellAddress {
 /// Hashes with random keys of this process, so that clients cannot choose keys that collide.
 ///
 /// Two of n keys share all 64 bits, and so their state, with a chance of about n^2 / 2^65: 2.7e-6
-/// at ten million. The limits on one key share its shard, and are told apart by 52 bits. A store
-/// with fewer than 4,096 shards (a cap below 256 MiB) uses fewer bits.
+/// at ten million. The limits on one key share its shard and its home, and are told apart by 30
+/// bits: two of ten share their state with a chance of 4.2e-8 for each process. A store with fewer
+/// than 4,096 shards (a cap below 256 MiB) uses fewer bits.
 #[derive(Debug)]
 pub(crate) struct CellHasher {
     keys: RandomState,
@@ -42,8 +47,8 @@ impl CellHasher {
         Self { keys, limits: key(5) | 1, shards }
     }
 
-    /// The limits on one key are in one shard, so that a request takes one lock. Limits without a
-    /// key are busy, so they are spread.
+    /// The limits on one key are in one shard, so that a request takes one lock, and side by side.
+    /// Limits without a key are busy, so they are spread.
     #[inline(always)]
     pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
         self.address_hashed(limit, key, self.hash(key))
@@ -66,8 +71,11 @@ impl CellHasher {
     /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
     pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: u64) -> CellAddress {
-        let hash = hashed ^ limit.wrapping_mul(self.limits);
-        self.split(if key.is_empty() { hash } else { hashed }, hash)
+        if key.is_empty() {
+            let hash = hashed ^ limit.wrapping_mul(self.limits);
+            return self.split(hash, hash);
+        }
+        self.split(hashed, hashed ^ (limit.wrapping_mul(self.limits) >> HOME_BITS))
     }
 
     /// The overflow cell that the key at `address` shares with others of its limit.

@@ -21,6 +21,7 @@ use super::params_registry::PARAMS_ID_BITS;
 use crate::ParamsId;
 use crate::raw::slots::{ArraySize, SLOTS, Slot, SlotArray};
 use crate::sync::Ordering;
+use address::HOME_BITS;
 
 /// The bit that marks a first word as no inline state.
 const NOT_INLINE: u64 = 1 << 63;
@@ -85,31 +86,42 @@ pub(crate) const fn same_key(a: u64, b: u64) -> bool {
 /// lines.
 #[inline(always)]
 pub(crate) const fn home<const W: usize>(tag: u64, len: usize) -> usize {
-    let at = ((tag >> 32) as usize * len) >> 32;
+    let at = ((tag >> (64 - HOME_BITS)) as usize * len) >> HOME_BITS;
     if LINE.is_multiple_of(8 + 8 * W) { at & !(SLOTS_PER_LINE - 1) } else { at }
 }
 
 /// Finds the slot of a tag, params id included, without a lock.
 #[inline(always)]
 pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<&Slot<W>> {
+    find_exact_or(slots, tag, home::<W>(tag, slots.len())).map(|(_, slot)| slot)
+}
+
+/// Finds the slot of a tag, params id included, and its index, without a lock. Compares the slot at
+/// `guess` first: most guesses are right, or most are wrong, so a branch predictor learns it.
+#[inline(always)]
+pub(crate) fn find_exact_or<const W: usize>(
+    slots: &[Slot<W>],
+    tag: u64,
+    guess: usize,
+) -> Option<(usize, &Slot<W>)> {
+    let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
+    if let Some(guessed) = slots.get(guess)
+        && tag_of(guessed) == tag
+    {
+        return Some((guess, guessed));
+    }
     let mut at = home::<W>(tag, slots.len());
     if !LINE.is_multiple_of(8 + 8 * W) {
         loop {
             let slot = slots.get(at)?;
-            match slot.tag.load(Ordering::Acquire) {
-                found if found == tag => return Some(slot),
+            match tag_of(slot) {
+                found if found == tag => return Some((at, slot)),
                 0 => return None,
                 _ => at = if at + 1 == slots.len() { 0 } else { at + 1 },
             }
         }
     }
-    let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
-    // Busy keys are mostly at home, which the branch predictor learns. The position of others in
-    // the line is unpredictable, so the rest of the line is compared without branches.
-    let first = slots.get(at)?;
-    if tag_of(first) == tag {
-        return Some(first);
-    }
+    // The position in the line is unpredictable, so a line is compared without branches.
     loop {
         let line = slots.get(at..at + SLOTS_PER_LINE)?;
         let [a, b, c, d] = line else { return None };
@@ -120,7 +132,7 @@ pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<
         let nth = if in_b { 1 } else { nth };
         let nth = if in_a { 0 } else { nth };
         if let Some(slot) = line.get(nth) {
-            return Some(slot);
+            return Some((at + nth, slot));
         }
         // Slots of a line fill in order.
         if last == 0 {

@@ -1,4 +1,5 @@
-use super::{Cell, CellTable, SLOTS, find_exact, home, same_key};
+use super::address::CellHasher;
+use super::{Cell, CellTable, SLOTS, find_exact, find_exact_or, home, same_key};
 use crate::raw::pin::pin;
 use crate::raw::slots::{ArraySize, Garbage, Location};
 use proptest::prelude::*;
@@ -142,4 +143,29 @@ fn sizes_grow_by_an_eighth() {
     assert!(chunks.windows(2).all(|pair| pair[1] - pair[0] <= (pair[0] / 8).max(1)));
     assert_eq!(chunks.last(), Some(&245_760));
     assert!(home::<1>(u64::MAX, SLOTS) < SLOTS);
+}
+
+#[test]
+fn limits_on_one_key_are_side_by_side() {
+    let hasher = CellHasher::new(1, Some(7));
+    let mut all = Table::new();
+    all.rebuild(one());
+    let addresses: Vec<_> = (0..3).map(|limit| hasher.address(limit, b"user")).collect();
+    for (n, address) in addresses.iter().enumerate() {
+        all.table.insert(Cell { tag: address.tag, words: [n as u64] });
+    }
+    let first = home::<1>(addresses[0].tag, all.table.slots.len());
+    for (n, address) in addresses.iter().enumerate() {
+        // Wrong guesses, too: another limit's slot, an empty one, and one beyond the array.
+        for guess in [first + n, first + 1, first + 3, usize::MAX] {
+            let (at, slot) = find_exact_or(&all.table.slots, address.tag, guess).unwrap();
+            assert_eq!(
+                (at, slot.words[0].load(crate::sync::Ordering::Relaxed)),
+                (first + n, n as u64)
+            );
+        }
+    }
+    let without_key: Vec<_> = (0..8).map(|limit| hasher.address(limit, b"")).collect();
+    let homes = without_key.iter().map(|address| home::<1>(address.tag, 1 << 20));
+    assert!(homes.collect::<std::collections::BTreeSet<_>>().len() > 1, "busy limits are spread");
 }
