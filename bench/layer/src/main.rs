@@ -1,9 +1,11 @@
 //! Measures the cost that a layer adds to a request of a small axum service: `cargo run --release
 //! -p layer -- [ROUNDS] [REQUESTS]`.
 //!
-//! Each service is a process on the first core. The load is this process, on the second core, with
-//! fifty persistent HTTP/1.1 connections. The table is printed as Markdown, ready for
-//! `docs/benchmarks.md`.
+//! Each service is a process on the first core, started again for every round: the addresses at
+//! which a process has its code and its connections make it a few percent faster or slower for all
+//! of its life, and the mean of many shows a layer's cost beside that. The load is this process, on
+//! the second core, with fifty persistent HTTP/1.1 connections. The table is printed as Markdown,
+//! ready for `docs/benchmarks.md`.
 
 mod load;
 
@@ -17,9 +19,6 @@ use std::process::{Child, Command, Stdio};
 const SERVICE_CORE: &str = "0";
 const LOAD_CORE: usize = 1;
 const TARGET: f64 = 0.7;
-/// Rounds before the services are started again. The addresses at which a process has its code and
-/// its connections make it a few percent faster or slower for all of its life.
-const ROUNDS_A_PROCESS: usize = 3;
 
 /// A running service, killed when dropped.
 struct Server {
@@ -69,28 +68,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let number =
         |at: usize, otherwise| arguments.get(at).map_or(Ok(otherwise), |text| text.parse());
-    let (rounds, requests) = (number(0, 15)?, number(1, 50_000)?);
+    let (rounds, requests) = (number(0, 100)?, number(1, 10_000)?);
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let core = cores.iter().find(|core| core.id == LOAD_CORE).ok_or("this needs two cores")?;
     core_affinity::set_for_current(*core);
 
     let mut seconds = vec![Vec::new(); LAYERS.len()];
-    for first in (0..rounds).step_by(ROUNDS_A_PROCESS) {
-        let last = rounds.min(first + ROUNDS_A_PROCESS);
+    for round in 0..rounds {
         let names = LAYERS.iter().map(|row| Server::start(row.name));
         let mut servers = names.collect::<Result<Vec<_>, _>>()?;
         for server in &mut servers {
             // Warms up.
-            server.turn(requests)?;
+            server.turn(requests / 4)?;
         }
-        for round in first..last {
-            for place in 0..servers.len() {
-                // Each round starts with another service, so that none always follows the same one.
-                let n = (round + place) % servers.len();
-                seconds[n].push(servers[n].turn(requests)?);
-            }
+        for place in 0..servers.len() {
+            // Each round starts with another service, so that none always follows the same one.
+            let n = (round + place) % servers.len();
+            seconds[n].push(servers[n].turn(requests)?);
         }
-        eprintln!("round {last} of {rounds}");
+        if (round + 1) % 10 == 0 {
+            eprintln!("round {} of {rounds}", round + 1);
+        }
     }
     print(&seconds);
     Ok(())
@@ -102,33 +100,40 @@ fn print(seconds: &[Vec<f64>]) {
     // affect.
     let added = |n: usize| {
         let pairs = seconds[n].iter().zip(bare);
-        median(&pairs.map(|(own, bare)| own - bare).collect::<Vec<_>>())
+        middle_mean(&pairs.map(|(own, bare)| own - bare).collect::<Vec<_>>())
     };
-    println!("| | s/M | spread | added | of its peer's | target | |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| | s/M | added | of its peer's | target | |");
+    println!("|---|---|---|---|---|---|");
     for (n, row) in LAYERS.iter().enumerate() {
-        let own = median(&seconds[n]);
-        let least = seconds[n].iter().copied().fold(f64::INFINITY, f64::min);
-        let most = seconds[n].iter().copied().fold(0.0, f64::max);
-        let added_own = added(n);
+        let (own, _) = middle_mean(&seconds[n]);
+        let (added_own, error_own) = added(n);
         let peer = LAYERS.iter().position(|peer| Some(peer.name) == row.peer);
         let verdict = match peer.map(&added) {
             None => " | | ".to_owned(),
             // On a busy machine the added cost of governor may be below the noise.
-            Some(peer) if peer <= 0.0 => format!(" | <= {TARGET} | not measurable"),
-            Some(peer) => {
+            Some((peer, error)) if peer <= 2.0 * error => {
+                format!(" | <= {TARGET} | not measurable")
+            }
+            Some((peer, error)) => {
                 let ratio = added_own / peer;
+                let ratio_error = ratio * (error_own / added_own).hypot(error / peer);
                 let word = if ratio <= TARGET { "met" } else { "missed" };
-                format!("{ratio:.2} | <= {TARGET} | {word}")
+                format!("{ratio:.2} ± {ratio_error:.2} | <= {TARGET} | {word}")
             }
         };
         let title = row.title;
-        println!("| {title} | {own:.2} | {least:.2}-{most:.2} | {added_own:.2} | {verdict} |");
+        println!("| {title} | {own:.2} | {added_own:.2} ± {error_own:.2} | {verdict} |");
     }
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The mean without the tenth at either end, and its standard error.
+fn middle_mean(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    let cut = sorted.len() / 10;
+    let middle = &sorted[cut..sorted.len() - cut];
+    let count = middle.len() as f64;
+    let mean = middle.iter().sum::<f64>() / count;
+    let squares: f64 = middle.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / count / count).sqrt())
 }
