@@ -82,9 +82,9 @@ impl KeyNamer {
         let mut out = Vec::with_capacity(self.prefix.len() + 4 + TAG_CHARACTERS + NAME_CHARACTERS);
         out.extend_from_slice(&self.prefix);
         out.extend_from_slice(b":{");
-        push_digits(&mut out, &tag, TAG_CHARACTERS);
+        out.extend_from_slice(&digits::<TAG_CHARACTERS>(tag.into()));
         out.extend_from_slice(b"}:");
-        push_digits(&mut out, &name, NAME_CHARACTERS);
+        out.extend_from_slice(&digits::<NAME_CHARACTERS>(name.into()));
         out
     }
 }
@@ -109,13 +109,11 @@ fn first_value(key: &[u8]) -> &[u8] {
     key
 }
 
-/// Writes six bits of the hash per character.
-fn push_digits(out: &mut Vec<u8>, hash: &[u8], characters: usize) {
-    for index in 0..characters {
-        let (byte, bit) = (index * 6 / 8, index * 6 % 8);
-        let two = u16::from_be_bytes([hash[byte], hash.get(byte + 1).copied().unwrap_or(0)]);
-        out.push(DIGITS[usize::from(two >> (10 - bit) & 63)]);
-    }
+/// The first bits of a hash, six to a character.
+fn digits<const N: usize>(hash: [u8; 32]) -> [u8; N] {
+    const { assert!(N * 6 <= 128) };
+    let bits = hash.iter().take(16).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
+    std::array::from_fn(|n| DIGITS[(bits >> (122 - 6 * n)) as usize & 63])
 }
 
 #[cfg(test)]
