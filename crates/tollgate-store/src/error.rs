@@ -20,8 +20,10 @@ pub enum StoreErrorKind {
     Timeout,
     /// The store cannot be reached.
     Unreachable,
-    /// Too many requests wait, or the circuit breaker is open: the store was not called.
+    /// Too many requests wait: the store was not called.
     Busy,
+    /// The circuit breaker is open: the store was not called.
+    BreakerOpen,
     /// The store's reply is malformed.
     Protocol,
     /// The store refuses to serve: credentials, rights or configuration.
@@ -37,7 +39,10 @@ impl StoreError {
     /// Whether a retry later may succeed without any change.
     pub const fn is_transient(&self) -> bool {
         match self.kind {
-            StoreErrorKind::Timeout | StoreErrorKind::Unreachable | StoreErrorKind::Busy => true,
+            StoreErrorKind::Timeout
+            | StoreErrorKind::Unreachable
+            | StoreErrorKind::Busy
+            | StoreErrorKind::BreakerOpen => true,
             StoreErrorKind::Protocol | StoreErrorKind::Rejected => false,
         }
     }
@@ -45,8 +50,14 @@ impl StoreError {
 
 impl StoreErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Timeout, Self::Unreachable, Self::Busy, Self::Protocol, Self::Rejected];
+    pub const ALL: [Self; 6] = [
+        Self::Timeout,
+        Self::Unreachable,
+        Self::Busy,
+        Self::BreakerOpen,
+        Self::Protocol,
+        Self::Rejected,
+    ];
 
     /// The value of the metric label.
     pub const fn label(self) -> &'static str {
@@ -54,6 +65,7 @@ impl StoreErrorKind {
             Self::Timeout => "timeout",
             Self::Unreachable => "unreachable",
             Self::Busy => "busy",
+            Self::BreakerOpen => "breaker_open",
             Self::Protocol => "protocol",
             Self::Rejected => "rejected",
         }
@@ -67,7 +79,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Unreachable => {
                 "the store cannot be reached (check that it runs, and its address)"
             }
-            StoreErrorKind::Busy => "the store was not called",
+            StoreErrorKind::Busy | StoreErrorKind::BreakerOpen => "the store was not called",
             StoreErrorKind::Protocol => "the store's reply is malformed",
             StoreErrorKind::Rejected => {
                 "the store refuses to serve; check its credentials, rights and memory"

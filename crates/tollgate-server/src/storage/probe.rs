@@ -77,7 +77,7 @@ async fn first_report(storage: &Storage, leases: bool) -> Result<Option<ServerRe
             Some(Ok(report)) => return Ok(Some(report)),
             Some(Err(error)) if !error.is_transient() => return Err(error),
             // The failure before says more than the open circuit breaker.
-            Some(Err(error)) if error.kind == StoreErrorKind::Busy => {}
+            Some(Err(error)) if error.kind == StoreErrorKind::BreakerOpen => {}
             Some(Err(error)) => why = error,
         }
         sleep(PAUSE).await;

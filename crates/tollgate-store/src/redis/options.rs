@@ -27,7 +27,7 @@ pub struct RedisOptions {
     /// The time that a key outlives its use.
     pub ttl_margin: Duration,
     /// Failures in a row that open a server's circuit breaker. Then every call fails at once with
-    /// [`Busy`](crate::StoreErrorKind::Busy), until a probe succeeds.
+    /// [`BreakerOpen`](crate::StoreErrorKind::BreakerOpen), until a probe succeeds.
     pub breaker_errors: u32,
     /// The longest interval between probes of a server with an open breaker; the shortest is half
     /// of it.

@@ -25,7 +25,7 @@ async fn breaks_and_heals(server: &Server, breaks: &str, says: &str, mends: &str
     assert!(error.to_string().contains(says), "{error}");
     until_open(&store, b"key").await;
     let error = take(&store, b"key", &a_day(1)).await.unwrap_err();
-    assert_eq!(error.kind, StoreErrorKind::Busy, "an open breaker answers at once");
+    assert_eq!(error.kind, StoreErrorKind::BreakerOpen, "an open breaker answers at once");
     assert_eq!(notes.count("opened"), 1, "{:?}", notes.all());
     server.run(mends).await;
     until_healed(&store, b"key").await;
@@ -315,7 +315,7 @@ async fn a_server_that_accepts_and_never_answers() {
         .call(0, StoreCall::Reset { limit: 1, key: b"key" }, &mut Answers::default())
         .await
         .unwrap_err();
-    assert_eq!(error.kind, StoreErrorKind::Busy);
+    assert_eq!(error.kind, StoreErrorKind::BreakerOpen);
     server.signal("CONT");
     until_healed(&store, b"key").await;
 }

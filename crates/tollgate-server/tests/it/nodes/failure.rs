@@ -82,10 +82,11 @@ fn each_limit_answers_by_its_own_policy_and_heals() {
             member.metric("tollgate_decisions_total{limit=\"closed\",outcome=\"fail_closed\"}"),
             1
         );
-        let kinds = ["timeout", "unreachable", "busy", "rejected"];
+        let kinds = ["timeout", "unreachable", "breaker_open", "rejected"];
         let errors = kinds
             .map(|kind| member.metric(&format!("tollgate_store_errors_total{{kind=\"{kind}\"}}")));
-        assert!(errors.iter().sum::<u64>() > 4, "{errors:?}");
+        assert!(errors.iter().sum::<u64>() > 4 && errors[2] > 0, "{errors:?}");
+        assert_eq!(member.metric("tollgate_store_errors_total{kind=\"busy\"}"), 0);
     }
     redis.restart();
     for member in &members {

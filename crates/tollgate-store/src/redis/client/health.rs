@@ -51,7 +51,7 @@ impl Breaker {
         }
         let opened = self.open.send_if_modified(|open| {
             let text = || format!("circuit breaker open after {error}");
-            let error = || StoreError::new(StoreErrorKind::Busy, text());
+            let error = || StoreError::new(StoreErrorKind::BreakerOpen, text());
             open.is_none() && open.replace(error()).is_none()
         });
         if opened {

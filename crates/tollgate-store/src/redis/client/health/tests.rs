@@ -32,7 +32,7 @@ fn so_many_failures_in_a_row_open_it_and_only_a_probe_closes_it() {
     assert!(breaker.fail(&error));
     assert!(!breaker.fail(&error), "it opens once");
     let busy = breaker.check().unwrap_err();
-    assert_eq!(busy.kind, StoreErrorKind::Busy);
+    assert_eq!(busy.kind, StoreErrorKind::BreakerOpen);
     assert!(busy.to_string().contains("marker"), "{busy}");
     breaker.succeed();
     assert!(breaker.is_open(), "a late answer heals nothing");
