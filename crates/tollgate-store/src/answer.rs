@@ -1,5 +1,6 @@
 //! The answers of a store.
 
+use crate::StoreErrorKind;
 use tollgate_core::{Outcome, Receipt};
 
 /// The answer to one charge, by its limit alone.
@@ -28,6 +29,8 @@ pub enum Origin {
     CachedRefusal,
     /// The grace period: the units that nodes hold of the limit are unknown.
     GracePeriod,
+    /// Nothing: the limit's server failed. The outcome is a placeholder that admits.
+    Failed(StoreErrorKind),
 }
 
 impl Answer {
@@ -44,6 +47,20 @@ impl Answer {
     #[inline(always)]
     pub(crate) const fn with_receipt(outcome: Outcome, receipt: Receipt) -> Self {
         Self { outcome, blocked: false, receipt: Some(receipt), origin: Origin::State }
+    }
+
+    /// The answer of a limit whose server failed. Whether anything was charged is unknown.
+    pub const fn failed(kind: StoreErrorKind) -> Self {
+        let origin = Origin::Failed(kind);
+        Self { origin, ..Self::without_receipt(Outcome::admitting(0)) }
+    }
+
+    /// The kind of failure, if the limit's server failed.
+    pub const fn failure(&self) -> Option<StoreErrorKind> {
+        match self.origin {
+            Origin::Failed(kind) => Some(kind),
+            _ => None,
+        }
     }
 
     /// Merges the answer to a debt: `self` from before the charge, `after` from a peek afterwards.
@@ -131,6 +148,19 @@ impl Answers {
         let start =
             index.checked_sub(1).and_then(|before| self.requests.get(before)).map_or(0, |r| r.0);
         Some((admitted, self.rows.get(start..end)?))
+    }
+
+    /// The request at `index`, to change its verdict and its rows.
+    pub fn get_mut(&mut self, index: usize) -> Option<(&mut bool, &mut [Answer])> {
+        let start =
+            index.checked_sub(1).map_or(Some(0), |before| Some(self.requests.get(before)?.0));
+        let (end, admitted) = self.requests.get_mut(index)?;
+        Some((admitted, self.rows.get_mut(start?..*end)?))
+    }
+
+    /// The first failure of a limit's server.
+    pub fn first_failure(&self) -> Option<StoreErrorKind> {
+        self.rows[..self.used].iter().find_map(Answer::failure)
     }
 
     /// The number of answered requests.

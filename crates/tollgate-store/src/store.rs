@@ -18,6 +18,10 @@ use tollgate_core::{Intent, LimitParams, LimitState};
 /// [debt](crate::ChargeMode::Owe) is charged even if a limit refuses or blocks.
 /// [Candidates](crate::ChargeMode::Candidate) are charged by a verdict of their own.
 ///
+/// A store of several servers may fail to decide some charges of a call. Their rows are
+/// [failed](crate::Answer::failed), and the store decides the rest without them. If it decides no
+/// charge, the call fails.
+///
 /// Only enforced limits have penalties. A `Take` that such a limit refuses outside a block counts
 /// one violation, whatever other limits say; a block that this starts shows in the same answer. In
 /// a block nothing is counted. A peek counts nothing and starts no block.

@@ -7,6 +7,8 @@
 //! never steps; it only runs a little faster or slower.
 
 use std::sync::OnceLock;
+#[cfg(feature = "redis")]
+use std::time::Duration;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Wall time at the start plus monotonic time since; never runs backwards.
@@ -40,6 +42,12 @@ impl StartedClock {
     pub fn now_us(self) -> u64 {
         self.0.now_us::<false>()
     }
+}
+
+/// The instant `after` from now, by the tokio runtime's clock: a deadline.
+#[cfg(feature = "redis")]
+pub(crate) fn instant_after(after: Duration) -> tokio::time::Instant {
+    tokio::time::Instant::now() + after
 }
 
 /// Wall time at the start plus the tokio runtime's time since, which tests can pause: sleeping

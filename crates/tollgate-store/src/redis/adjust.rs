@@ -30,7 +30,9 @@ impl RedisStore {
                 rows(own, &AdjustReply::read(reply.await?)?)
             }
         };
-        let rows = futures_util::future::try_join_all(slots.iter().map(apply)).await?;
+        // Each change is applied, whether or not the server of another one fails.
+        let rows = futures_util::future::join_all(slots.iter().map(apply)).await;
+        let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
         let indexes = slots.iter().flat_map(|(_, indexes)| indexes);
         let mut rows: Vec<_> = indexes.zip(rows.into_iter().flatten()).collect();
         rows.sort_by_key(|(index, _)| **index);

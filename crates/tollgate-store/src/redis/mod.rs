@@ -31,6 +31,7 @@ pub use options::{BootClock, RedisOptions};
 pub use probe::ServerReport;
 pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
+use crate::raw::clock::instant_after;
 use crate::{
     Answers, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport, NewReservation,
     OpenOutcome, ParamsId, Request, ReservationStore, Settlement, StateKey, Store, StoreCall,
@@ -42,8 +43,7 @@ use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
-use lease::Leases;
-use std::pin::pin;
+use lease::{DecisionTimes, Leases};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -159,27 +159,24 @@ impl RedisStore {
             requests.iter().for_each(|_| answers.finish(true));
             return Ok(());
         }
-        // Pinned here and boxed below: the caller allocates and copies this whole future for each
-        // request, which would be six times as large.
-        let decided = pin!(async {
-            let mut tried = rest.leases_tried;
-            // Chunks are sent one after the other, so that the requests of a key are decided in
-            // order.
-            for requests in requests.chunks(BATCH_REQUESTS_MAX) {
-                if !self.has_leased_limit(requests) {
-                    let named = |request| DecideRequest::new(&self.namer, request, called_us);
-                    let requests = requests.iter().map(named).collect();
-                    for (admitted, rows) in self.servers.decide(now_us, requests).await? {
-                        push_rows(answers, admitted, &rows);
-                    }
-                    continue;
+        has_runtime()?;
+        let deadline = instant_after(self.options.deadline.saturating_sub(rest.spent));
+        let mut tried = rest.leases_tried;
+        // Chunks are sent one after the other, so that the requests of a key are decided in order.
+        for requests in requests.chunks(BATCH_REQUESTS_MAX) {
+            if !self.has_leased_limit(requests) {
+                let named = |request| DecideRequest::new(&self.namer, request, called_us);
+                let requests = requests.iter().map(named).collect();
+                for (admitted, rows) in self.servers.decide(now_us, deadline, requests).await? {
+                    push_rows(answers, admitted, &rows);
                 }
-                let mixed = self.decide_mixed(now_us, called_us, requests, &mut tried, answers);
-                Box::pin(mixed).await?;
+                continue;
             }
-            Ok(())
-        });
-        self.with_deadline_after(rest.spent, decided).await
+            // Boxed: the caller allocates and copies this whole future for each request.
+            let times = DecisionTimes { now_us, called_us, deadline };
+            Box::pin(self.decide_mixed(times, requests, &mut tried, answers)).await?;
+        }
+        Ok(())
     }
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
@@ -199,23 +196,17 @@ impl RedisStore {
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.with_deadline_after(Duration::ZERO, work).await
-    }
-
-    /// Like [`with_deadline`](Self::with_deadline), after part of the deadline was spent.
-    async fn with_deadline_after<T>(
-        &self,
-        spent: Duration,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        // Without a runtime, tokio's timer would panic.
-        if Handle::try_current().is_err() {
-            let kind = StoreErrorKind::Unreachable;
-            return Err(StoreError::new(kind, "call it inside a tokio runtime"));
-        }
-        let result = timeout(self.options.deadline.saturating_sub(spent), work).await;
+        has_runtime()?;
+        let result = timeout(self.options.deadline, work).await;
         result.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Timeout, "")))
     }
+}
+
+/// Without a runtime, tokio's timer would panic.
+fn has_runtime() -> Result<(), StoreError> {
+    let unreachable =
+        |_| StoreError::new(StoreErrorKind::Unreachable, "call it inside a tokio runtime");
+    Handle::try_current().map(drop).map_err(unreachable)
 }
 
 impl Drop for RedisStore {

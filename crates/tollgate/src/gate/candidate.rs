@@ -53,8 +53,8 @@ impl<S: Store> Gate<S> {
             let base = request.base_of(first, at).filter(|_| limit.intent == Intent::Take);
             let Some(base) = base else { continue };
             let counters = request.rules.candidate_counters(request.limits[base].selected.index);
-            if let (Some(counters), Some(own), Some(other)) =
-                (counters, answers.get(base - first), answers.get(at - first))
+            let decided = |at: usize| answers.get(at - first).filter(|row| row.failure().is_none());
+            if let (Some(counters), Some(own), Some(other)) = (counters, decided(base), decided(at))
             {
                 let (admits, candidate_admits) = (own.outcome.admitted, other.outcome.admitted);
                 let outcome = CandidateOutcome::of(admits, candidate_admits, own.blocked);

@@ -11,7 +11,9 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::Intent;
 use tollgate_policy::limit::Mode;
-use tollgate_store::{Adjustment, Answers, Charge, Store, StoreCall, StoreError, StoreReply};
+use tollgate_store::{
+    Adjustment, Answers, Charge, Store, StoreCall, StoreError, StoreErrorKind, StoreReply,
+};
 
 /// A decision that waits for the store.
 struct PendingDecision<'c, R> {
@@ -86,7 +88,7 @@ impl<S: Store> Gate<S> {
         if let Some(rest) = undecided {
             return Some(PendingDecision { rest, lookup });
         }
-        self.push_rows(request, None, answered, answers, decided);
+        self.push_rows(request, answered, answers, decided);
         if let Some(lookup) = lookup {
             self.update_deny_cache(request, lookup, answers);
         }
@@ -104,9 +106,16 @@ impl<S: Store> Gate<S> {
         let answered = DenyCacheLookup::answered(lookup.as_ref());
         let requests = request.store_requests(answered, Vec::new());
         let call = StoreCall::Decide(&requests);
-        let error = self.store.finish(request.now_us, call, rest, answers).await.err();
-        let is_answered = error.is_none();
-        self.push_rows(request, error, answered, answers, decided);
+        let finished = self.store.finish(request.now_us, call, rest, answers).await;
+        if let Err(error) = finished {
+            request.fail_rows(answered, error.kind, answers);
+        }
+        let is_answered = answers.first_failure().is_none();
+        if !is_answered {
+            let refused = self.apply_failure_policies(request, answered, answers);
+            self.give_back_refused(request, refused, answers).await;
+        }
+        self.push_rows(request, answered, answers, decided);
         if let Some(lookup) = lookup.filter(|_| is_answered) {
             self.update_deny_cache(request, lookup, answers);
         }
@@ -116,12 +125,14 @@ impl<S: Store> Gate<S> {
     pub(crate) fn decide_without_store<'r>(
         &self,
         request: &DecisionRequest<'_, 'r>,
-        error: StoreError,
+        kind: StoreErrorKind,
         answers: &mut Answers,
         rows: Vec<Row<'r>>,
     ) -> DecidedRows<Row<'r>> {
         let mut decided = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
-        self.push_rows(request, Some(error), &[], answers, &mut decided);
+        request.fail_rows(&[], kind, answers);
+        self.apply_failure_policies(request, &[], answers);
+        self.push_rows(request, &[], answers, &mut decided);
         decided
     }
 
@@ -129,14 +140,10 @@ impl<S: Store> Gate<S> {
     fn push_rows<'r, R: FromAnswer<'r>>(
         &self,
         request: &DecisionRequest<'_, 'r>,
-        error: Option<StoreError>,
         answered: &[bool],
-        answers: &mut Answers,
+        answers: &Answers,
         decided: &mut DecidedRows<R>,
     ) {
-        if let Some(error) = &error {
-            self.errors.count(error);
-        }
         if request.candidates > 0 && !request.is_one_request && decided.limit_indices.is_empty() {
             // Limits of a batch stand between candidates, which have no rows.
             let shown = request.requests().flat_map(|range| request.shown(range));
@@ -145,11 +152,6 @@ impl<S: Store> Gate<S> {
         for (index, range) in request.unanswered(answered).enumerate() {
             let shown = request.shown(range.clone());
             let (limits, charges) = (&request.limits[shown.clone()], &request.charges[shown]);
-            if error.is_some() {
-                let rows = &mut decided.rows;
-                decided.allowed = self.without_store(request, limits, charges, answers, rows);
-                continue;
-            }
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             decided.allowed = allowed;
             let before = decided.rows.len();
@@ -335,7 +337,7 @@ impl<S: Store> Gate<S> {
         self.forget_refusals(adjustments);
         match &adjusted {
             Ok(()) => self.observe_adjustments(now_us, adjustments),
-            Err(error) => self.errors.count(error),
+            Err(error) => self.errors.count(error.kind),
         }
         adjusted
     }

@@ -1,15 +1,16 @@
-//! Failure policy: how each limit decides when the store fails, and the count of failures.
+//! Failure policy: how each limit decides when its server fails, and the count of failures.
 
-use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
-use crate::engine::Source;
+use super::{DecisionRequest, Gate, RequestedLimit};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Algorithm, Intent, LimitParams, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{
-    Answer, Answers, Charge, MemoryStore, Request, Store, StoreCall, StoreError, StoreErrorKind,
+    Adjustment, Answer, Answers, Change, Charge, MemoryStore, Request, Store, StoreCall,
+    StoreErrorKind,
 };
 
 /// The wait that a limit with `closed` tells its clients.
@@ -18,29 +19,59 @@ const RETRY_AFTER_US: u64 = 1_000_000;
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
 
+/// Requests that the store admitted and a failure policy refuses: the index of the answer, and the
+/// limits.
+pub(super) type RefusedByPolicy = SmallVec<[(usize, Range<usize>); 1]>;
+
 impl<S: Store> Gate<S> {
-    /// Adds rows by each limit's failure policy, and returns whether the request may pass. Local
-    /// limits are decided together, and charged only if no other limit refuses.
+    /// Decides the limits whose servers failed by their failure policies, and counts the failure.
     #[cold]
-    pub(super) fn without_store<'r, R: FromAnswer<'r>>(
+    pub(super) fn apply_failure_policies(
         &self,
-        request: &DecisionRequest<'_, 'r>,
+        request: &DecisionRequest<'_, '_>,
+        answered: &[bool],
+        answers: &mut Answers,
+    ) -> RefusedByPolicy {
+        answers.first_failure().into_iter().for_each(|kind| self.errors.count(kind));
+        let mut refused = RefusedByPolicy::new();
+        for (index, range) in request.unanswered(answered).enumerate() {
+            let shown = request.shown(range.clone());
+            let Some((allowed, rows)) = answers.get_mut(index) else { continue };
+            if !rows.iter().any(|row| row.failure().is_some()) {
+                continue;
+            }
+            let (limits, charges) = (&request.limits[shown.clone()], &request.charges[shown]);
+            let is_admitted = *allowed;
+            *allowed = self.decide_failed(request, limits, charges, (is_admitted, rows));
+            if is_admitted && !*allowed {
+                refused.push((index, range));
+            }
+        }
+        refused
+    }
+
+    /// Decides the failed rows of one request, and returns whether the request may pass. Local
+    /// limits are decided together, and charged only if no other limit refuses.
+    fn decide_failed(
+        &self,
+        request: &DecisionRequest<'_, '_>,
         limits: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
-        answers: &mut Answers,
-        rows: &mut Vec<R>,
+        (is_admitted, rows): (bool, &mut [Answer]),
     ) -> bool {
         let DecisionRequest { rules, now_us, .. } = *request;
-        let selected = limits.iter().map(|limit| limit.selected);
-        let is_closed = selected.clone().any(|one| failure_policy(&one) == OnStoreFailure::Closed);
-        let is_local = |one: &Selected<'_>| {
+        let failed = limits.iter().zip(charges).zip(&*rows);
+        let failed = failed.filter(|(_, row)| row.failure().is_some());
+        let failed = failed.map(|((limit, charge), _)| (&limit.selected, charge));
+        let is_closed =
+            failed.clone().any(|(one, _)| failure_policy(one) == OnStoreFailure::Closed);
+        let local = failed.filter(|(one, _)| {
             use OnStoreFailure::{Local, LocalRate};
             matches!(failure_policy(one), Local { .. } | LocalRate(_))
-        };
-        let local = selected.clone().zip(charges).filter(|(one, _)| is_local(one));
+        });
         let params: SmallVec<[(u64, LimitParams); 4]> =
-            local.clone().map(|(one, _)| rules.local(&one)).collect();
-        answers.clear();
+            local.clone().map(|(one, _)| rules.local(one)).collect();
+        let mut answers = Answers::default();
         if !params.is_empty() {
             let fallback = self.fallback();
             let charges = local.zip(&params).map(|((one, charge), (limit, params))| {
@@ -49,33 +80,59 @@ impl<S: Store> Gate<S> {
                 Charge { limit: *limit, params, params_id, ..*charge }
             });
             let charges: SmallVec<[Charge<'_>; 4]> = charges.collect();
-            let intent = if is_closed { Intent::Peek } else { limits[0].intent };
+            let may_take = is_admitted && !is_closed;
+            let intent = if may_take { limits[0].intent } else { Intent::Peek };
             let request = Request { charges: &charges, intent };
-            fallback.begin(now_us, StoreCall::Decide(&[request]), answers);
+            fallback.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
         }
-        let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
-        let allowed = admitted && !is_closed;
-        let before = rows.len();
-        for limit in limits {
+        let (is_local_admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
+        let failed = limits.iter().zip(rows).filter(|(_, row)| row.failure().is_some());
+        for (limit, row) in failed {
             let capacity = limit.selected.params.capacity();
-            let (outcome, source) = match failure_policy(&limit.selected) {
-                OnStoreFailure::Open => (Outcome::admitting(capacity), Source::FailOpen),
-                OnStoreFailure::Closed => {
-                    (Outcome::refusing(capacity, RETRY_AFTER_US), Source::FailClosed)
-                }
+            row.outcome = match failure_policy(&limit.selected) {
+                OnStoreFailure::Open => Outcome::admitting(capacity),
+                OnStoreFailure::Closed => Outcome::refusing(capacity, RETRY_AFTER_US),
                 OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
                     let answer = decided.split_off_first();
-                    let outcome = answer.map_or(Outcome::admitting(0), |answer| answer.outcome);
-                    (outcome, Source::LocalFallback)
+                    answer.map_or(Outcome::admitting(0), |answer| answer.outcome)
                 }
             };
-            let answer = Answer::without_receipt(outcome);
-            rows.push(R::from(rules.row_from(&limit.selected, &answer, source)));
         }
-        let counted = limits.iter().zip(charges).zip(&rows[before..]);
-        let counted = counted.map(|((limit, charge), row)| (limit, charge, row));
-        self.count(request, counted, allowed);
-        allowed
+        is_admitted && is_local_admitted && !is_closed
+    }
+
+    /// Gives back what the store charged for requests that a failure policy refuses.
+    pub(super) async fn give_back_refused(
+        &self,
+        request: &DecisionRequest<'_, '_>,
+        refused: RefusedByPolicy,
+        answers: &mut Answers,
+    ) {
+        for (index, limits) in refused {
+            let Some((_, rows)) = answers.get_mut(index) else { continue };
+            let charged = request.charges[limits].iter().zip(rows).filter_map(|(charge, row)| {
+                let receipt = row.receipt.take()?;
+                let (units, charged_params) = (receipt.cost, *charge.params);
+                let change = Change::GiveBack { units, receipt, charged_params };
+                Some((Adjustment { charge: *charge, change }, row))
+            });
+            let (adjustments, rows): (Vec<_>, Vec<_>) = charged.unzip();
+            if adjustments.is_empty() {
+                continue;
+            }
+            let (call, mut now) = (StoreCall::Adjust(&adjustments), Answers::default());
+            match self.store.call(request.now_us, call, &mut now).await {
+                Ok(()) => {
+                    let now = now.get(0).map_or(&[][..], |(_, now)| now);
+                    for (row, now) in rows.into_iter().zip(now) {
+                        let limit = std::mem::replace(&mut row.outcome, now.outcome).limit;
+                        row.outcome.limit = limit;
+                    }
+                }
+                Err(error) => self.errors.count(error.kind),
+            }
+            self.forget_refusals(&adjustments);
+        }
     }
 
     /// The store for shares, made when it is first needed.
@@ -87,7 +144,7 @@ impl<S: Store> Gate<S> {
 }
 
 /// The failure policy that applies. A shadow limit never refuses, so it is open.
-fn failure_policy(selected: &Selected<'_>) -> OnStoreFailure {
+pub(crate) fn failure_policy(selected: &Selected<'_>) -> OnStoreFailure {
     match selected.limit.mode {
         Mode::Shadow => OnStoreFailure::Open,
         // A limit whose key is missing refuses by `refuse_all`, which needs no shared state.
@@ -102,8 +159,8 @@ pub(crate) struct StoreErrorCounters([AtomicU64; StoreErrorKind::ALL.len()]);
 
 impl StoreErrorCounters {
     #[cold]
-    pub(crate) fn count(&self, error: &StoreError) {
-        if let Some(index) = StoreErrorKind::ALL.iter().position(|kind| *kind == error.kind) {
+    pub(crate) fn count(&self, kind: StoreErrorKind) {
+        if let Some(index) = StoreErrorKind::ALL.iter().position(|one| *one == kind) {
             self.0[index].fetch_add(1, Ordering::Relaxed);
         }
     }

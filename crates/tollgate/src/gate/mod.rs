@@ -14,6 +14,7 @@ mod shed;
 
 pub use batch::{SingleCheck, SingleVerdict};
 pub use explain::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation};
+pub(crate) use failure::failure_policy;
 pub use manage::Inspected;
 pub use multi::{DescriptorMode, MultiCheck, MultiVerdict};
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};

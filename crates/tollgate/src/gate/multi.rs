@@ -348,8 +348,8 @@ impl<S: Store> Gate<S> {
         let GateBuffers { answers, rows, params, decision_buffers, .. } = gate_buffers;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (request, by_check) = checks.prepare(request, params);
-        let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
-        let decided = self.decide_without_store(&request, error, answers, rows);
+        let (kind, rows) = (StoreErrorKind::Timeout, std::mem::take(rows));
+        let decided = self.decide_without_store(&request, kind, answers, rows);
         Self::conclude_multi(&request, by_check, decided)
     }
 

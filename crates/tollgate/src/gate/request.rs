@@ -6,7 +6,7 @@ use std::ops::Range;
 use tollgate_core::{Intent, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::{Selected, Selection};
-use tollgate_store::{Answer, Charge, Request};
+use tollgate_store::{Answer, Answers, Charge, Request, StoreErrorKind};
 
 /// Limits to decide, each with its charge.
 #[derive(Debug)]
@@ -223,6 +223,16 @@ impl<'a> DecisionRequest<'a, '_> {
     pub(super) fn unanswered(&self, answered: &[bool]) -> impl Iterator<Item = Range<usize>> {
         let is_unknown = |n: usize| answered.get(n) != Some(&true);
         self.requests().enumerate().filter_map(move |(n, limits)| is_unknown(n).then_some(limits))
+    }
+
+    /// Fills the answers of a call that failed.
+    #[cold]
+    pub(super) fn fail_rows(&self, answered: &[bool], kind: StoreErrorKind, answers: &mut Answers) {
+        answers.clear();
+        for limits in self.unanswered(answered) {
+            limits.for_each(|_| answers.push(Answer::failed(kind)));
+            answers.finish(true);
+        }
     }
 
     /// The store's requests.

@@ -185,7 +185,10 @@ impl<S: Store> Inner<S> {
             Some(rest) => StoreReply::later(rest, async move {
                 let request = [Request { charges: &charges, intent }];
                 self.store.finish(now_us, StoreCall::Decide(&request), rest, &mut answers).await?;
-                conclude(answers)
+                match answers.first_failure() {
+                    Some(kind) => Err(StoreError::new(kind, "")),
+                    None => conclude(answers),
+                }
             }),
         }
     }

@@ -122,7 +122,7 @@ impl<S: Store> Gate<S> {
                     let request = [Request { charges: &[charge], intent: Intent::Take }];
                     let call = StoreCall::Decide(&request);
                     let called = self.store.finish(now_us, call, rest, &mut answers).await;
-                    called.inspect_err(|error| self.errors.count(error))
+                    called.inspect_err(|error| self.errors.count(error.kind))
                 }
             };
         }
@@ -132,6 +132,6 @@ impl<S: Store> Gate<S> {
     pub(super) async fn call_store(&self, now_us: u64, call: StoreCall<'_>) -> Option<Answers> {
         let mut answers = Answers::default();
         let called = self.store.call(now_us, call, &mut answers).await;
-        called.inspect_err(|error| self.errors.count(error)).ok().map(|()| answers)
+        called.inspect_err(|error| self.errors.count(error.kind)).ok().map(|()| answers)
     }
 }

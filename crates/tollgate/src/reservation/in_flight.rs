@@ -413,7 +413,7 @@ impl<S: Store> Gate<S> {
         charges: &mut SmallVec<[InFlightCharge; 1]>,
     ) {
         let DecisionRequest { rules, now_us, .. } = *request;
-        for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
+        for (selected, charge, answer) in settleable_charges(request, answers) {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
                 continue;

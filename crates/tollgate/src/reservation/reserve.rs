@@ -55,7 +55,7 @@ struct PendingReservation<'a> {
     undo: Vec<Adjustment<'a>>,
     /// The units of each charge, if there is an observer.
     taken: Vec<ReservedUnits<'a>>,
-    /// Whether the limits decided without the store, so that only this node keeps the record.
+    /// Whether all limits decided without the store, so that only this node keeps the record.
     is_local: bool,
 }
 
@@ -178,7 +178,7 @@ impl<S: ReservationStore> Gate<S> {
         }
         let (mut state_keys, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
         let mut taken = Vec::new();
-        for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
+        for (selected, charge, answer) in settleable_charges(request, answers) {
             let mut entry = reserved_charge(request.rules, selected, charge, answer);
             // A record has no time zones, and ends before the current calendar windows.
             entry.params = entry.params.resolve_calendar(request.now_us);
@@ -190,8 +190,9 @@ impl<S: ReservationStore> Gate<S> {
             undo.push(Adjustment { charge: *charge, change });
             entries.push(entry);
         }
+        let is_local =
+            entries.is_empty() && verdict.rows.iter().any(|row| row.source.is_without_store());
         let new = NewReservation { id, ttl_us, state_keys, note: record::encode(&entries) };
-        let is_local = verdict.rows.iter().any(|row| row.source.is_without_store());
         Some(PendingReservation { new, undo, taken, is_local })
     }
 
@@ -215,7 +216,7 @@ impl<S: ReservationStore> Gate<S> {
                 Ok(OpenOutcome::IdInUse) => ReservationError::Taken,
                 Ok(_) => ReservationError::Full,
                 Err(error) => {
-                    self.errors.count(&error);
+                    self.errors.count(error.kind);
                     if let Some(Ok(OpenOutcome::Opened)) = uncharged.map(open_here) {
                         return StoreReply::Now(Ok(()));
                     }
@@ -274,7 +275,7 @@ impl<S: ReservationStore> Gate<S> {
         };
         ended.map(move |ended| {
             let ended = ended.map_err(|error| {
-                self.errors.count(&error);
+                self.errors.count(error.kind);
                 ReservationError::Undecided(error.kind)
             });
             let ended = ended?.ok_or(ReservationError::Unknown)?;
@@ -316,24 +317,16 @@ impl<S: ReservationStore> Gate<S> {
     }
 }
 
-/// The charges that the store made and that can be settled. A limit with a missing key has none.
+/// The charges of an admitted request that the store made and that can be settled. A limit with a
+/// missing key has none.
 pub(super) fn settleable_charges<'q, 'a>(
     request: &'q DecisionRequest<'a, '_>,
-    verdict: &'q Verdict<'_>,
     answers: &'q Answers,
 ) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
     let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
     let limits = request.limits.iter().zip(&request.charges);
-    // The rows of the fleet follow those of limits, and the verdict has one source for them.
-    let fleet = verdict.shed.into_iter().flat_map(|shed| std::iter::repeat(shed.fleet_source));
-    // Candidates have no rows. The store counted them, unless it failed.
-    let is_stored = !verdict.rows.iter().any(|row| row.source.is_without_store());
-    let usual = request.rules.store_source();
-    let candidates = is_stored.then(|| std::iter::repeat(usual)).into_iter().flatten();
-    let sources = verdict.rows.iter().map(|row| row.source).chain(fleet).chain(candidates);
-    limits.zip(sources.zip(decided)).filter_map(|((limit, charge), (source, answer))| {
-        let by_store = source.is_usual() || source == Source::Shadow;
-        let is_charged = by_store && !limit.selected.missing;
+    limits.zip(decided).filter_map(|((limit, charge), answer)| {
+        let is_charged = answer.failure().is_none() && !limit.selected.missing;
         is_charged.then_some((&limit.selected, charge, answer))
     })
 }

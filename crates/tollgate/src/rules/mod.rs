@@ -16,6 +16,7 @@ pub use shed::ShedCounts;
 pub(crate) use shed::{ClassCounters, InFlightCount, ShedEntry, ShedRules, ShedState};
 
 use crate::engine::{Row, Source};
+use crate::gate::failure_policy;
 use crate::reservation::depends_on_answer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -320,7 +321,10 @@ impl Rules {
     /// The source of the store's answer for a limit.
     #[inline]
     pub(crate) fn source(&self, selected: &Selected<'_>, answer: &Answer) -> Source {
-        Source::of(selected.limit, answer, self.store_source)
+        match answer.failure() {
+            None => Source::of(selected.limit, answer, self.store_source),
+            Some(_) => Source::of_failure(failure_policy(selected)),
+        }
     }
 
     #[inline]

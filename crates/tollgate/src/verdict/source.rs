@@ -1,6 +1,6 @@
 //! The source of a decision.
 
-use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::limit::{Limit, Mode, OnStoreFailure};
 use tollgate_store::{Answer, Origin};
 
 /// The source of a decision: a store, a lease, the deny cache, or a failure policy.
@@ -59,7 +59,17 @@ impl Source {
                 Origin::Lease => Self::Lease,
                 Origin::CachedRefusal => Self::DenyCache,
                 Origin::GracePeriod => Self::FailClosed,
+                Origin::Failed(_) => Self::of_failure(limit.on_store_failure),
             },
+        }
+    }
+
+    /// The source of an answer by a failure policy.
+    pub(crate) const fn of_failure(policy: OnStoreFailure) -> Self {
+        match policy {
+            OnStoreFailure::Open => Self::FailOpen,
+            OnStoreFailure::Closed => Self::FailClosed,
+            OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => Self::LocalFallback,
         }
     }
 

@@ -6,6 +6,7 @@ mod candidate;
 mod deny_cache;
 mod deny_cache_rows;
 mod explain;
+mod failed_primary;
 mod failure;
 mod faulty_store;
 mod fixture;

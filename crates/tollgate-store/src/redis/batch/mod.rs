@@ -13,7 +13,12 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tollgate_core::{Intent, LimitParams, Penalty, lua};
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, LimitParams, Penalty, Rate, lua};
+
+/// The params of a charge that refuses whatever its state is.
+pub(super) const REFUSE_ALL: LimitParams =
+    LimitParams::FixedWindow(FixedWindow::new(Rate::NOTHING));
 
 /// The requests that one call decides. Keys, params and penalties that several requests use are
 /// stored once.

@@ -88,6 +88,11 @@ pub(crate) type BatchRows = SmallVec<[RequestRows; 1]>;
 pub(crate) type ReplySender = oneshot::Sender<Result<BatchRows, StoreError>>;
 pub(crate) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
 
+/// The rows of a request whose server failed.
+pub(crate) fn failed_rows(kind: StoreErrorKind, charges: usize) -> RequestRows {
+    (true, SmallVec::from_elem(Answer::failed(kind), charges))
+}
+
 impl Queue {
     pub(crate) fn new(limit: &Arc<QueueLimit>, lingers: bool) -> Self {
         Self {

@@ -12,7 +12,7 @@ pub(crate) mod server_clock;
 pub(crate) mod supervise;
 
 use super::batch::connection_task::REDIRECTS_MAX;
-use super::batch::queue::{BatchRows, BatchScope, PendingBatch};
+use super::batch::queue::{BatchRows, BatchScope, PendingBatch, ReplyReceiver};
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
 use super::cluster::{Cluster, group_by_slot, slot_of};
 use super::key::KeyNamer;
@@ -30,6 +30,7 @@ use server::{Server, ServerContext};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
 use tollgate_core::Intent;
 
 /// The number of stores that this process has opened.
@@ -124,23 +125,25 @@ impl Servers {
         }
     }
 
-    /// Decides requests, in batches with other requests that wait.
+    /// Decides requests, in batches with other requests that wait. Waits for servers until
+    /// `deadline`. An error means that no charge was decided.
     pub(crate) async fn decide(
         &self,
         now_us: Option<u64>,
+        deadline: Instant,
         requests: DecideRequests,
     ) -> Result<BatchRows, StoreError> {
-        if self.shared.options.replica_reads
-            && let Some(answered) = Box::pin(self.peek_at_replicas(now_us, &requests)).await
-        {
-            return Ok(answered);
+        if self.shared.options.replica_reads {
+            let peeked = Box::pin(self.peek_at_replicas(now_us, &requests));
+            if let Ok(Some(answered)) = timeout_at(deadline, peeked).await {
+                return Ok(answered);
+            }
         }
         match &self.kind {
             ServerTopology::One(server) => {
-                let reply = server.push(BatchScope::Server, now_us, requests)?;
-                reply.await.unwrap_or_else(|_| Err(connection_task_ended()))
+                read_reply(server.push(BatchScope::Server, now_us, requests), deadline).await
             }
-            ServerTopology::Cluster(cluster) => cluster.decide(now_us, requests).await,
+            ServerTopology::Cluster(cluster) => cluster.decide(now_us, deadline, requests).await,
         }
     }
 
@@ -294,6 +297,17 @@ impl Servers {
             }
         }
         Err(StoreError::new(StoreErrorKind::Unreachable, "READONLY: it is a replica"))
+    }
+}
+
+/// Waits until `deadline` for the reply to queued requests.
+pub(crate) async fn read_reply(
+    queued: Result<ReplyReceiver, StoreError>,
+    deadline: Instant,
+) -> Result<BatchRows, StoreError> {
+    match timeout_at(deadline, queued?).await {
+        Ok(reply) => reply.unwrap_or_else(|_| Err(connection_task_ended())),
+        Err(_) => Err(Failure::timeout().error),
     }
 }
 

@@ -1,19 +1,21 @@
 //! Requests that need several calls, because no single call may use the keys of all their limits.
 //!
-//! All calls are sent in parallel, each all-or-nothing. If one refuses or fails, the others give
-//! back their charges. Until then, limits admit less than they could, never more. Giving back
-//! continues after the caller is gone.
+//! All calls are sent in parallel, each all-or-nothing. If one refuses, the others give back their
+//! charges. Until then, limits admit less than they could, never more. Giving back continues after
+//! the caller is gone. A call that fails by the deadline neither admits nor refuses: its rows are
+//! failed, and the caller decides for them.
 
 use super::route::{ChargesByRoute, Route};
 use super::{Cluster, group_by_slot, slot_of};
 use crate::charge::GroupVerdicts;
+use crate::raw::clock::instant_after;
 use crate::redis::adjust::{ChangeBatch, rows};
-use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
+use crate::redis::batch::queue::{BatchRows, ReplyReceiver, failed_rows};
 use crate::redis::batch::rows::AdjustReply;
-use crate::redis::batch::{DecideRequest, NamedCharge};
+use crate::redis::batch::{DecideRequest, NamedCharge, REFUSE_ALL};
 use crate::redis::client::connection::ScriptCall;
-use crate::redis::client::connection_task_ended;
 use crate::redis::client::control::ServerCommand;
+use crate::redis::client::{connection_task_ended, read_reply};
 use crate::redis::script;
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
@@ -21,7 +23,7 @@ use smallvec::smallvec;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The share of the deadline that a refusal waits for the rows after giving back. Then it shows the
 /// rows from before.
@@ -42,6 +44,7 @@ impl Cluster {
     pub(super) fn decide_in_parts(
         self: &Arc<Self>,
         now_us: Option<u64>,
+        deadline: Instant,
         request: DecideRequest,
         parts: ChargesByRoute,
     ) -> ReplyReceiver {
@@ -53,95 +56,81 @@ impl Cluster {
         };
         let parts = parts.into_iter().map(part).collect();
         let (reply, answer) = oneshot::channel();
-        tokio::spawn(merge_or_give_back(Arc::clone(self), now_us, request, parts, reply));
+        tokio::spawn(merge_or_give_back(Arc::clone(self), now_us, deadline, request, parts, reply));
         answer
     }
 }
 
-/// Waits for every part, then admits or gives back.
+/// Waits for every part until the deadline, then admits or gives back.
 async fn merge_or_give_back(
     cluster: Arc<Cluster>,
     now_us: Option<u64>,
+    deadline: Instant,
     request: DecideRequest,
     parts: Vec<RequestPart>,
     reply: oneshot::Sender<Result<BatchRows, StoreError>>,
 ) {
-    let deadline = cluster.shared.options.deadline;
     let waits = parts.into_iter().map(|part| async move {
-        let decided = match part.reply {
-            Err(error) => Err(error),
-            Ok(reply) => match timeout(deadline, reply).await {
-                Ok(Ok(decided)) => {
-                    decided.and_then(|mut rows| rows.pop().ok_or_else(connection_task_ended))
-                }
-                Ok(Err(_)) => Err(connection_task_ended()),
-                Err(_) => Err(StoreError::new(StoreErrorKind::Timeout, "")),
-            },
-        };
+        let decided = read_reply(part.reply, deadline).await;
+        let decided = decided.and_then(|mut rows| rows.pop().ok_or_else(connection_task_ended));
         (part.indexes, decided)
     });
     let decided = join_all(waits).await;
-    let failed = decided.iter().find_map(|(_, decided)| decided.as_ref().err().cloned());
-    let mut merged: Vec<Option<Answer>> = vec![None; request.charges.len()];
+    let error = decided.iter().find_map(|(_, decided)| decided.as_ref().err().cloned());
+    let mut merged = vec![Answer::failed(StoreErrorKind::Protocol); request.charges.len()];
     for (indexes, decided) in decided {
-        let Ok((_, rows)) = decided else { continue };
-        indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = Some(row));
+        let (_, rows) = decided.unwrap_or_else(|error| failed_rows(error.kind, indexes.len()));
+        indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = row);
+    }
+    if let Some(error) = error.filter(|_| merged.iter().all(|row| row.failure().is_some())) {
+        let _ = reply.send(Err(error));
+        return;
     }
     let verdicts = verdicts_of(&request, &merged);
-    let admitted = verdicts.admitted;
-    let is_returned = |charge: &NamedCharge| failed.is_some() || !verdicts.charges(charge.mode);
     let rows = request.charges.iter().zip(&merged).enumerate();
-    let returned = rows.filter(|(_, (charge, _))| is_returned(charge));
-    let taken: Vec<(usize, Change)> = returned
-        .filter_map(|(at, (charge, row))| Some((at, give_back_of(charge, row.as_ref()?)?)))
-        .collect();
+    let returned = rows.filter(|(_, (charge, _))| !verdicts.charges(charge.mode));
+    let taken: Vec<(usize, Change)> =
+        returned.filter_map(|(at, (charge, row))| Some((at, give_back_of(charge, row)?))).collect();
     let slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
     let by_slot = group_by_slot(slots);
     let returning = join_all(by_slot.into_iter().map(|(slot, own)| {
         let taken = own.into_iter().map(|at| &taken[at]).collect();
         give_back(&cluster, now_us, &request, slot, taken)
     }));
-    if let Some(error) = failed {
-        // The caller need not wait for the correction of counts.
-        let _ = reply.send(Err(error));
-        returning.await;
-        return;
-    }
-    if admitted {
-        let _ = reply.send(answer(true, merged));
+    if verdicts.admitted {
+        let _ = reply.send(Ok(smallvec![(true, merged.into())]));
         // No caller waits for the units of candidates.
         returning.await;
         return;
     }
     let mut returning = pin!(returning);
-    let returned = timeout(deadline / RETURN_SHARE, &mut returning).await;
+    let show_until = instant_after(cluster.shared.options.deadline / RETURN_SHARE);
+    let returned = timeout_at(show_until.min(deadline), &mut returning).await;
     let late = returned.is_err();
-    returned.into_iter().flatten().flatten().for_each(|(index, row)| merged[index] = Some(row));
+    returned.into_iter().flatten().flatten().for_each(|(index, row)| merged[index] = row);
     for (charge, row) in request.charges.iter().zip(&mut merged) {
-        if let Some(row) = row.as_mut().filter(|_| !verdicts.charges(charge.mode)) {
+        if !verdicts.charges(charge.mode) {
             row.receipt = None;
         }
     }
-    let _ = reply.send(answer(false, merged));
+    let _ = reply.send(Ok(smallvec![(false, merged.into())]));
     if late {
         returning.await;
     }
 }
 
-/// The verdicts on a request from the rows of its charges. A charge without a row refuses.
-fn verdicts_of(request: &DecideRequest, rows: &[Option<Answer>]) -> GroupVerdicts {
+/// The verdicts on a request from the rows of its charges. Only the caller knows the answer of a
+/// limit whose server failed, unless the limit admits nothing.
+fn verdicts_of(request: &DecideRequest, rows: &[Answer]) -> GroupVerdicts {
     let mut verdicts = GroupVerdicts::ADMITTED;
     for (charge, row) in request.charges.iter().zip(rows) {
-        let (admits, blocked) =
-            row.as_ref().map_or((false, false), |row| (row.outcome.admitted, row.blocked));
-        verdicts.add(charge.mode, admits, blocked);
+        let admits = match row.failure() {
+            None => row.outcome.admitted,
+            Some(_) => charge.params != REFUSE_ALL,
+        };
+        verdicts.add(charge.mode, admits, row.blocked);
     }
     verdicts
-}
-
-fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<BatchRows, StoreError> {
-    let rows: Option<_> = rows.into_iter().collect();
-    rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(connection_task_ended)
 }
 
 /// The give-back of a charge, if units were charged.

@@ -1,64 +1,87 @@
 //! Decides the requests of one caller as if one after the other.
 //!
 //! Requests with one [route](super::route) go into one call, in order. Calls on different routes
-//! are independent, so they are sent at once. A request over several routes may have to give back
-//! charges, so the next request on one of its routes waits for it.
+//! are independent, so they are sent at once, and a call that fails fails only its own requests. A
+//! request over several routes may have to give back charges, so the next request on one of its
+//! routes waits for it.
 
 use super::Cluster;
 use super::route::{CallSpan, ChargesByRoute, Route};
 use crate::StoreError;
-use crate::redis::batch::queue::{BatchRows, ReplyReceiver, RequestRows};
+use crate::redis::batch::queue::{BatchRows, ReplyReceiver, RequestRows, failed_rows};
 use crate::redis::batch::{DecideRequest, DecideRequests};
-use crate::redis::client::connection_task_ended;
+use crate::redis::client::failure::Failure;
+use crate::redis::client::{connection_task_ended, read_reply};
 use smallvec::smallvec;
 use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
 
 /// Requests that were sent, or are about to be.
 #[derive(Debug, Default)]
 struct RequestPipeline {
-    /// Requests and their indexes, by route.
-    single_route: Vec<(Route, Vec<usize>, DecideRequests)>,
+    /// Requests and their positions, by route.
+    single_route: Vec<(Route, Vec<RequestPosition>, DecideRequests)>,
     /// Requests over several routes.
-    multi_route: Vec<(Vec<Route>, usize, ReplyReceiver)>,
+    multi_route: Vec<(Vec<Route>, RequestPosition, ReplyReceiver)>,
+    /// The first error of a call.
+    error: Option<StoreError>,
+}
+
+/// The index of a request among those of its caller, and the number of its charges.
+#[derive(Clone, Copy, Debug)]
+struct RequestPosition {
+    index: usize,
+    charges: usize,
 }
 
 impl Cluster {
     pub(crate) fn decide(
         self: &Arc<Self>,
         now_us: Option<u64>,
+        deadline: Instant,
         requests: DecideRequests,
     ) -> impl Future<Output = Result<BatchRows, StoreError>> {
-        self.decide_by(CallSpan::Primary, now_us, requests)
+        self.decide_by(CallSpan::Primary, now_us, deadline, requests)
     }
 
+    /// Decides requests. Charges whose calls fail have failed rows; if all do, returns the error.
     pub(super) async fn decide_by(
         self: &Arc<Self>,
         span: CallSpan,
         now_us: Option<u64>,
+        deadline: Instant,
         requests: DecideRequests,
     ) -> Result<BatchRows, StoreError> {
-        self.until_map_read().await?;
+        let map_read = timeout_at(deadline, self.until_map_read()).await;
+        map_read.unwrap_or_else(|_| Err(Failure::timeout().error))?;
         let mut answered: Vec<Option<RequestRows>> = requests.iter().map(|_| None).collect();
         let (mut pipeline, mut routes) = (RequestPipeline::default(), self.routes(span));
         for (index, request) in requests.into_iter().enumerate() {
             let mut parts = routes.parts(&request);
             if pipeline.could_be_overtaken(&parts) {
-                pipeline.send_and_wait(self, now_us, &mut answered).await?;
+                pipeline.send_and_wait(self, now_us, deadline, &mut answered).await;
                 routes = self.routes(span);
                 parts = routes.parts(&request);
             }
+            let position = RequestPosition { index, charges: request.charges.len() };
             match &parts[..] {
                 [] => answered[index] = Some((true, smallvec![])),
-                [(route, _)] => pipeline.add(route, index, request),
+                [(route, _)] => pipeline.add(route, position, request),
                 _ => {
                     let routes = parts.iter().map(|part| part.0.clone()).collect();
-                    let reply = self.decide_in_parts(now_us, request, parts);
-                    pipeline.multi_route.push((routes, index, reply));
+                    let reply = self.decide_in_parts(now_us, deadline, request, parts);
+                    pipeline.multi_route.push((routes, position, reply));
                 }
             }
         }
-        pipeline.send_and_wait(self, now_us, &mut answered).await?;
-        answered.into_iter().collect::<Option<_>>().ok_or_else(connection_task_ended)
+        pipeline.send_and_wait(self, now_us, deadline, &mut answered).await;
+        let answered: Option<BatchRows> = answered.into_iter().collect();
+        let answered = answered.ok_or_else(connection_task_ended)?;
+        let is_failed = |(_, rows): &RequestRows| rows.iter().all(|row| row.failure().is_some());
+        match pipeline.error.filter(|_| answered.iter().all(is_failed)) {
+            Some(error) => Err(error),
+            None => Ok(answered),
+        }
     }
 }
 
@@ -70,13 +93,13 @@ impl RequestPipeline {
         split || (parts.len() > 1 && self.single_route.iter().any(|(route, ..)| meets(route)))
     }
 
-    fn add(&mut self, route: &Route, index: usize, request: DecideRequest) {
+    fn add(&mut self, route: &Route, position: RequestPosition, request: DecideRequest) {
         match self.single_route.iter_mut().find(|group| group.0 == *route) {
-            Some((_, indexes, requests)) => {
-                indexes.push(index);
+            Some((_, positions, requests)) => {
+                positions.push(position);
                 requests.push(request);
             }
-            None => self.single_route.push((route.clone(), vec![index], smallvec![request])),
+            None => self.single_route.push((route.clone(), vec![position], smallvec![request])),
         }
     }
 
@@ -85,17 +108,42 @@ impl RequestPipeline {
         &mut self,
         cluster: &Cluster,
         now_us: Option<u64>,
+        deadline: Instant,
         answered: &mut [Option<RequestRows>],
-    ) -> Result<(), StoreError> {
-        let mut sent = Vec::new();
-        for (route, indexes, requests) in self.single_route.drain(..) {
-            sent.push((indexes, cluster.push(&route, now_us, requests)?));
+    ) {
+        let single_route: Vec<_> = self
+            .single_route
+            .drain(..)
+            .map(|(route, positions, requests)| (positions, cluster.push(&route, now_us, requests)))
+            .collect();
+        for (positions, queued) in single_route {
+            self.record(positions, read_reply(queued, deadline).await, answered);
         }
-        sent.extend(self.multi_route.drain(..).map(|(_, index, reply)| (vec![index], reply)));
-        for (indexes, reply) in sent {
-            let rows = reply.await.unwrap_or_else(|_| Err(connection_task_ended()))?;
-            indexes.into_iter().zip(rows).for_each(|(i, row)| answered[i] = Some(row));
+        for (_, position, reply) in std::mem::take(&mut self.multi_route) {
+            // The task that merges the parts of a request keeps the deadline, and then still
+            // answers with the parts that it has.
+            let reply = reply.await.unwrap_or_else(|_| Err(connection_task_ended()));
+            self.record(vec![position], reply, answered);
         }
-        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        positions: Vec<RequestPosition>,
+        reply: Result<BatchRows, StoreError>,
+        answered: &mut [Option<RequestRows>],
+    ) {
+        match reply {
+            Ok(rows) => {
+                let rows = positions.iter().zip(rows);
+                rows.for_each(|(position, rows)| answered[position.index] = Some(rows));
+            }
+            Err(error) => {
+                for RequestPosition { index, charges } in positions {
+                    answered[index] = Some(failed_rows(error.kind, charges));
+                }
+                self.error.get_or_insert(error);
+            }
+        }
     }
 }

@@ -18,11 +18,13 @@
 //! 4. A batch over several slots is asked again slot by slot, with declared keys, and never over
 //!    several slots. Then `MOVED` and `ASK` say where each slot is.
 //! 5. A caller's reply moves with its requests, so each request has one place where it waits. A
-//!    request over several calls is admitted if all admit; otherwise each gives back what it took.
+//!    request over several calls is admitted if all that answer admit; otherwise each gives back
+//!    what it took. The caller decides for the calls that fail, and may give back the rest.
 
 use super::slot_map::{SlotMap, slot_of};
 use super::{Cluster, TRY_AGAIN};
 use crate::StoreError;
+use crate::raw::clock::instant_after;
 use crate::redis::batch::queue::{BatchScope, PendingBatch, ReplyReceiver};
 use crate::redis::batch::{DecideRequest, DecideRequests};
 use crate::redis::client::failure::FailureAction;
@@ -128,7 +130,8 @@ impl Cluster {
                     if !has_moved {
                         sleep(jitter(TRY_AGAIN)).await;
                     }
-                    cluster.decide_by(CallSpan::Slot, now_us, requests).await
+                    let deadline = instant_after(cluster.shared.options.deadline);
+                    cluster.decide_by(CallSpan::Slot, now_us, deadline, requests).await
                 };
                 // If the caller is gone, nothing may be charged.
                 tokio::select! {

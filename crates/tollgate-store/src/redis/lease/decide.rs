@@ -2,15 +2,18 @@
 
 use super::{Fence, LeaseAddress, LeaseDecision, LeasedLimit, Leases};
 use crate::lease::SpentUnits;
-use crate::redis::batch::queue::RequestRows;
+use crate::raw::clock::instant_after;
+use crate::redis::batch::queue::{RequestRows, failed_rows};
 use crate::redis::batch::rows::invalid_reply;
-use crate::redis::batch::{DecideRequest, NamedCharge};
+use crate::redis::batch::{DecideRequest, NamedCharge, REFUSE_ALL};
+use crate::redis::client::failure::Failure;
 use crate::redis::{RedisStore, UndecidedRequests};
 use crate::{Answer, Answers, Charge, ChargeMode, Origin, Request, StoreError};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Intent, LimitParams, Rate};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use tollgate_core::Intent;
 
 /// Limit of charges per request that leases decide. The store decides larger requests.
 const LOCAL_CHARGES_MAX: usize = 8;
@@ -35,6 +38,28 @@ struct PlannedRequest<'a> {
     taken: SpentGuard<'a>,
     for_store: Option<DecideRequest>,
     fence: Option<PlannedFence>,
+}
+
+/// The times of a call.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::redis) struct DecisionTimes {
+    /// The instant of the decisions, by the caller's clock; `None` uses the clock of Redis.
+    pub(in crate::redis) now_us: Option<u64>,
+    /// The instant of the call, by the caller's clock.
+    pub(in crate::redis) called_us: u64,
+    pub(in crate::redis) deadline: Instant,
+}
+
+impl DecisionTimes {
+    /// The deadline of leases. A lease that waits for a failing server leaves half of the time to
+    /// the other charges of the request.
+    fn lease_deadline(&self, charges: usize) -> Instant {
+        if charges == 1 {
+            return self.deadline;
+        }
+        let now = instant_after(Duration::ZERO);
+        now + self.deadline.saturating_duration_since(now) / 2
+    }
 }
 
 /// The fence of a request whose leased limit fails closed and is decided by the store.
@@ -127,50 +152,69 @@ impl RedisStore {
         charges.any(|charge| self.leases.leased_limit(charge.params_id).is_some())
     }
 
+    /// Decides requests, from leases as far as they suffice. Charges whose servers fail have failed
+    /// rows; if all do, returns the error.
     pub(in crate::redis) async fn decide_mixed(
         &self,
-        now_us: Option<u64>,
-        called_us: u64,
+        times: DecisionTimes,
         requests: &[Request<'_>],
         tried: &mut bool,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
-        let mut planned = Vec::with_capacity(requests.len());
+        let (mut planned, mut error) = (Vec::with_capacity(requests.len()), None);
         for request in requests {
-            planned.push(self.plan(request, std::mem::take(tried), called_us).await?);
+            planned.push(self.plan(request, std::mem::take(tried), times, &mut error).await);
         }
         let for_store: SmallVec<_> =
             planned.iter_mut().filter_map(|one| one.for_store.take()).collect();
         let mut decided = SmallVec::new();
         if !for_store.is_empty() {
-            decided = self.servers.decide(now_us, for_store).await?;
+            let charges: SmallVec<[usize; 1]> =
+                for_store.iter().map(|request: &DecideRequest| request.charges.len()).collect();
+            let called = self.servers.decide(times.now_us, times.deadline, for_store).await;
+            decided = called.unwrap_or_else(|why| {
+                let failed = charges.iter().map(|charges| failed_rows(why.kind, *charges));
+                let failed = failed.collect();
+                error.get_or_insert(why);
+                failed
+            });
         }
-        let mut decided = decided.into_iter();
+        let (mut decided, mut is_decided) = (decided.into_iter(), false);
         for one in planned {
             let rows = if one.needs_store() {
                 Some(decided.next().ok_or_else(invalid_reply)?)
             } else {
                 None
             };
+            let mut all = rows.iter().flat_map(|(_, rows)| rows);
             let is_valid = match &one.fence {
+                // Without a decision there is nothing to prove.
+                Some(_) if all.all(|row| row.failure().is_some()) => true,
                 Some(PlannedFence { fence, sent_us, grace_us }) => {
-                    let leases = &self.leases;
-                    leases.is_decision_valid(&self.servers, fence, *sent_us, *grace_us).await
+                    let (leases, servers) = (&self.leases, &self.servers);
+                    let check = leases.is_decision_valid(servers, fence, *sent_us, *grace_us);
+                    let checked = timeout_at(times.deadline, check).await;
+                    checked.map_err(|_| Failure::timeout().error)?
                 }
                 None => true,
             };
-            self.finish(one, rows, is_valid, answers)?;
+            is_decided |= self.finish(one, rows, is_valid, answers)?;
         }
-        Ok(())
+        match error.filter(|_| !is_decided) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
-    /// Takes units from leases, and prepares the other charges for the store.
+    /// Takes units from leases, and prepares the other charges for the store. Keeps the first
+    /// error.
     async fn plan<'a>(
         &'a self,
         request: &'a Request<'a>,
         tried: bool,
-        called_us: u64,
-    ) -> Result<PlannedRequest<'a>, StoreError> {
+        times: DecisionTimes,
+        error: &mut Option<StoreError>,
+    ) -> PlannedRequest<'a> {
         let Request { charges, intent } = *request;
         let taken = SpentGuard { leases: &self.leases, spent: Vec::new() };
         let mut planned = PlannedRequest {
@@ -180,31 +224,25 @@ impl RedisStore {
             for_store: None,
             fence: None,
         };
+        let deadline = times.lease_deadline(charges.len());
         for charge in charges {
-            let decision = match self.leased_limit(charge, intent) {
-                None => None,
-                Some(leased) => {
-                    let leases = &self.leases;
-                    Some(leases.take_or_wait(&self.servers, charge, leased, tried).await?)
-                }
-            };
-            let is_grace_period = matches!(decision, Some((LeaseDecision::GracePeriod, _)));
-            let found = decision.and_then(|(one, address)| Some((lease_answer(one)?, address)));
-            let answer = match found {
-                Some(((answer, spent), address)) => {
-                    planned.taken.spent.extend(spent.map(|spent| (address, spent)));
-                    Some(answer)
-                }
-                None if is_grace_period => self.grace_answer(charge),
-                None if intent == Intent::Peek || self.is_store_trusted(charge).await? => None,
-                None => self.grace_answer(charge),
-            };
+            let mut answer = None;
+            if intent == Intent::Take && self.leases.leased_limit(charge.params_id).is_some() {
+                let taking = self.take_from_lease(charge, tried, &mut planned.taken.spent);
+                let taken = timeout_at(deadline, taking).await;
+                let taken = taken.unwrap_or_else(|_| Err(Failure::timeout().error));
+                answer = taken.unwrap_or_else(|why| {
+                    let failed = Answer::failed(why.kind);
+                    error.get_or_insert(why);
+                    Some(failed)
+                });
+            }
             planned.lease_answers.push(answer);
         }
         if planned.needs_store() {
             let pairs = charges.iter().zip(&planned.lease_answers);
             let charges = pairs.filter_map(|(charge, answer)| match answer {
-                None => Some(self.named_charge(charge, called_us)),
+                None => Some(self.named_charge(charge, times.called_us)),
                 // A charge that always refuses is sent instead, so that the other charges show and
                 // count a refusal.
                 Some(answer) if !answer.outcome.admitted => Some(self.always_refusing(charge)),
@@ -215,7 +253,29 @@ impl RedisStore {
             let fence = planned.fence.as_ref().map(|fenced| Arc::clone(&fenced.fence));
             planned.for_store = Some(DecideRequest { intent, charges, fence });
         }
-        Ok(planned)
+        planned
+    }
+
+    /// The answer of a leased limit that needs no call to the store; `None` if the store decides.
+    async fn take_from_lease(
+        &self,
+        charge: &Charge<'_>,
+        tried: bool,
+        spent: &mut Vec<(LeaseAddress, SpentUnits)>,
+    ) -> Result<Option<Answer>, StoreError> {
+        if let Some(leased) = self.leased_limit(charge, Intent::Take) {
+            let taken = self.leases.take_or_wait(&self.servers, charge, leased, tried).await?;
+            let (decision, address) = taken;
+            if matches!(decision, LeaseDecision::GracePeriod) {
+                return Ok(self.grace_answer(charge));
+            }
+            if let Some((answer, units)) = lease_answer(decision) {
+                spent.extend(units.map(|units| (address, units)));
+                return Ok(Some(answer));
+            }
+        }
+        let is_trusted = self.is_store_trusted(charge).await?;
+        Ok(if is_trusted { None } else { self.grace_answer(charge) })
     }
 
     /// The fence of a request, if the store decides a leased limit that fails closed.
@@ -249,25 +309,23 @@ impl RedisStore {
     }
 
     /// Merges the rows of leases and store, in the order of the charges. A leased limit that fails
-    /// closed refuses an invalid decision.
+    /// closed refuses an invalid decision. Returns whether any charge was decided.
     fn finish(
         &self,
         planned: PlannedRequest<'_>,
         rows: Option<RequestRows>,
         is_valid: bool,
         answers: &mut Answers,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let PlannedRequest { request, lease_answers, mut taken, .. } = planned;
         let refuses = |answer: &Answer| !answer.outcome.admitted;
-        let (admitted, rows) = match rows {
-            Some((admitted, rows)) => (admitted && is_valid, rows),
-            None => (!lease_answers.iter().flatten().any(refuses), SmallVec::new()),
-        };
+        let (admitted, rows) = rows.unwrap_or((true, SmallVec::new()));
+        let admitted = admitted && is_valid && !lease_answers.iter().flatten().any(refuses);
         if admitted {
             taken.spent.clear();
         }
         drop(taken);
-        let (mut rows, mut peek_admitted) = (rows.into_iter(), true);
+        let (mut rows, mut peek_admitted, mut is_decided) = (rows.into_iter(), true, false);
         for (charge, answer) in request.charges.iter().zip(lease_answers) {
             let mut answer = match answer {
                 Some(answer) => {
@@ -280,7 +338,8 @@ impl RedisStore {
                     let row = rows.next().ok_or_else(invalid_reply)?;
                     // The store has already charged its decision, and charges of other limits stay
                     // too. This affects only requests in flight when a store loses writes.
-                    let refusal = self.grace_answer(charge).filter(|_| !is_valid);
+                    let is_refused = !is_valid && row.failure().is_none();
+                    let refusal = self.grace_answer(charge).filter(|_| is_refused);
                     refusal.unwrap_or_else(|| self.show_leased(charge, request.intent, row))
                 }
             };
@@ -288,17 +347,19 @@ impl RedisStore {
                 show_refunded(&mut answer);
             }
             peek_admitted &= answer.outcome.admitted || !charge.mode.is_enforced();
+            is_decided |= answer.failure().is_none();
             answers.push(answer);
         }
         // A peek counts the units of this process's lease, which the store does not know.
         answers.finish(if request.intent == Intent::Peek { peek_admitted } else { admitted });
-        Ok(())
+        Ok(is_decided)
     }
 
     /// Converts a row of the store to the limit's own view: its capacity, and the units of this
     /// process's lease.
     fn show_leased(&self, charge: &Charge<'_>, intent: Intent, mut answer: Answer) -> Answer {
-        let Some(leased) = self.leases.leased_limit(charge.params_id) else { return answer };
+        let leased = self.leases.leased_limit(charge.params_id);
+        let Some(leased) = leased.filter(|_| answer.failure().is_none()) else { return answer };
         answer.outcome.limit = leased.capacity;
         match intent {
             Intent::Take => self.leases.record_direct_decision(charge, leased, &answer),
@@ -333,8 +394,7 @@ impl RedisStore {
 
     /// A charge that always refuses, and whose state is never kept.
     fn always_refusing(&self, charge: &Charge<'_>) -> NamedCharge {
-        let params = LimitParams::FixedWindow(FixedWindow::new(Rate::NOTHING));
-        NamedCharge::new(&self.namer, &Charge { params: &params, ..*charge }, 0)
+        NamedCharge::new(&self.namer, &Charge { params: &REFUSE_ALL, ..*charge }, 0)
     }
 }
 

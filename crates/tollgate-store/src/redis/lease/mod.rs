@@ -20,6 +20,7 @@ mod takeover;
 pub use script::{lease_reply, lease_script};
 pub use stats::LeaseStats;
 
+pub(super) use decide::DecisionTimes;
 pub(super) use fence::Fence;
 
 use super::client::Servers;
