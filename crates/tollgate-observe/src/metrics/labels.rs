@@ -1,7 +1,7 @@
 //! Labels: the fixed label values of counters.
 
 use tollgate::engine::{SingleVerdict, Source, Verdict};
-use tollgate_tower::{Refusal, refusal_status};
+use tollgate_tower::Refusal;
 
 /// Declares an enumeration whose values are the values of a label.
 macro_rules! labels {
@@ -53,35 +53,27 @@ impl Outcome {
     /// The outcome of a decision on a request.
     #[inline]
     pub fn of_verdict(verdict: &Verdict<'_>) -> Self {
-        match verdict.allowed {
-            true => Self::Admitted,
-            false => Self::of_refused(verdict.source, refusal_status(verdict)),
-        }
+        Self::of_source(verdict.allowed, verdict.source)
     }
 
     /// The outcome of a request that is refused.
     pub fn of_refusal(refusal: &Refusal) -> Self {
-        Self::of_refused(refusal.source, refusal.status.as_u16())
+        Self::of_source(false, refusal.source)
     }
 
     /// The outcome of a decision by one limit.
     #[inline]
     pub fn of_single(verdict: &SingleVerdict) -> Self {
-        match (verdict.allowed, verdict.source) {
-            (true, _) => Self::Admitted,
-            (false, source @ Source::FailClosed) => Self::of_refused(source, 503),
-            (false, source) => Self::of_refused(source, 429),
-        }
+        Self::of_source(verdict.allowed, verdict.source)
     }
 
-    /// The outcome of a refusal. The source is that of the first refusing limit; the status is 503
-    /// if any refusing limit failed closed.
     #[inline]
-    fn of_refused(source: Source, status: u16) -> Self {
-        match (source, status) {
-            (Source::Shed, _) => Self::Shed,
-            (_, 503) => Self::FailClosed,
-            _ => Self::Refused,
+    fn of_source(is_allowed: bool, source: Source) -> Self {
+        match (is_allowed, source) {
+            (true, _) => Self::Admitted,
+            (false, Source::Shed) => Self::Shed,
+            (false, Source::FailClosed) => Self::FailClosed,
+            (false, _) => Self::Refused,
         }
     }
 }

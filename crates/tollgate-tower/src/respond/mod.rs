@@ -204,9 +204,7 @@ const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");
 /// The status of a refusal: 503 if the request was shed or a limit refuses because the store
 /// failed, else 429.
 pub fn refusal_status(verdict: &Verdict<'_>) -> u16 {
-    let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
-    let is_unavailable = verdict.source == Source::Shed || verdict.rows.iter().any(failed);
-    if is_unavailable { 503 } else { 429 }
+    if matches!(verdict.source, Source::Shed | Source::FailClosed) { 503 } else { 429 }
 }
 
 /// Whether clients may see the row. Shadow limits and undisclosed limits are hidden.

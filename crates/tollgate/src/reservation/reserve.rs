@@ -310,7 +310,7 @@ impl<S: ReservationStore> Gate<S> {
         let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_hidden());
         let rows = shown.map(|(entry, answer)| {
             let ReservedCharge { limit, params, .. } = entry;
-            let source = Source::of(&limit, answer, usual);
+            let source = Source::of(&limit, answer, usual, || limit.on_store_failure);
             SettledRow { limit, params, outcome: answer.outcome, source }
         });
         Ok(SettledReservation { charged: end.cost(), rows: rows.collect() })

@@ -321,10 +321,7 @@ impl Rules {
     /// The source of the store's answer for a limit.
     #[inline]
     pub(crate) fn source(&self, selected: &Selected<'_>, answer: &Answer) -> Source {
-        match answer.failure() {
-            None => Source::of(selected.limit, answer, self.store_source),
-            Some(_) => Source::of_failure(failure_policy(selected)),
-        }
+        Source::of(selected.limit, answer, self.store_source, || failure_policy(selected))
     }
 
     #[inline]

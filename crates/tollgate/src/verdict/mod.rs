@@ -72,7 +72,13 @@ impl<'g> Row<'g> {
     /// The row of a limit that this process decided, such as that of a
     /// [limiter](crate::Limiter::answer).
     pub fn of_answer(limit: &'g Limit, params: &LimitParams, answer: &Answer) -> Self {
-        Self::new(limit, params, answer.outcome, Source::of(limit, answer, Source::Memory), 0)
+        Self::new(
+            limit,
+            params,
+            answer.outcome,
+            Source::of(limit, answer, Source::Memory, || limit.on_store_failure),
+            0,
+        )
     }
 
     /// The tightest row: refused for the longest time, else with the least remaining. The first of
@@ -126,7 +132,7 @@ impl<'g> Verdict<'g> {
         let refusing = || rows.iter().filter(|row| row.refuses());
         let waits = refusing().map(|row| row.outcome.retry_after_us);
         let retry_after_us = waits.reduce(|a, b| Some(a?.max(b?))).flatten();
-        let source = refusing().next().map_or(Source::None, |row| row.source);
+        let source = Source::of_refused(refusing().map(|row| row.source));
         Self { allowed, delay_us: 0, retry_after_us, source, rows, shed: None }
     }
 

@@ -49,8 +49,14 @@ impl Source {
         }
     }
 
-    /// The source of one limit's answer; `usual` is the usual source of the store's answers.
-    pub(crate) fn of(limit: &Limit, answer: &Answer, usual: Self) -> Self {
+    /// The source of one limit's answer; `usual` is the usual source of the store's answers, and
+    /// `failure_policy` decided if the store failed.
+    pub(crate) fn of(
+        limit: &Limit,
+        answer: &Answer,
+        usual: Self,
+        failure_policy: impl FnOnce() -> OnStoreFailure,
+    ) -> Self {
         match (answer.blocked, limit.mode) {
             (true, _) => Self::Blocked,
             (false, Mode::Shadow) if !answer.outcome.admitted => Self::Shadow,
@@ -59,17 +65,14 @@ impl Source {
                 Origin::Lease => Self::Lease,
                 Origin::CachedRefusal => Self::DenyCache,
                 Origin::GracePeriod => Self::FailClosed,
-                Origin::Failed(_) => Self::of_failure(limit.on_store_failure),
+                Origin::Failed(_) => match failure_policy() {
+                    OnStoreFailure::Open => Self::FailOpen,
+                    OnStoreFailure::Closed => Self::FailClosed,
+                    OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
+                        Self::LocalFallback
+                    }
+                },
             },
-        }
-    }
-
-    /// The source of an answer by a failure policy.
-    pub(crate) const fn of_failure(policy: OnStoreFailure) -> Self {
-        match policy {
-            OnStoreFailure::Open => Self::FailOpen,
-            OnStoreFailure::Closed => Self::FailClosed,
-            OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => Self::LocalFallback,
         }
     }
 
@@ -94,6 +97,13 @@ impl Source {
             Self::Memory => 5,
             _ => 6,
         }
+    }
+
+    /// The source to show for a refused request, from the sources of the limits that refuse it. A
+    /// limit that failed closed makes the answer a 503, so it comes before the others.
+    pub(crate) fn of_refused(mut sources: impl Iterator<Item = Self>) -> Self {
+        let Some(first) = sources.next() else { return Self::None };
+        if sources.any(|source| source == Self::FailClosed) { Self::FailClosed } else { first }
     }
 
     /// The source to show for an admitted request, from the sources of its limits.

@@ -82,6 +82,21 @@ fn a_share_is_not_consumed_when_another_limit_refuses() {
 }
 
 #[test]
+fn a_limit_that_fails_closed_names_the_source_of_the_refusal() {
+    for order in [[0, 1], [1, 0]] {
+        let limits = [
+            "  - {name: share, key: [user], rate: 2/min, on_store_failure: {local: {nodes: 3}}}\n",
+            "  - {name: shut, key: [user], rate: 9/min, on_store_failure: closed}\n",
+        ];
+        let gate = down(&order.map(|n| limits[n]).concat());
+        check(&gate, |verdict| {
+            assert!(verdict.rows.iter().all(|row| row.refuses()));
+            assert_eq!((verdict.allowed, verdict.source), (false, Source::FailClosed));
+        });
+    }
+}
+
+#[test]
 fn a_shadow_limit_never_refuses_whatever_it_says_about_failures() {
     let gate =
         down("  - {name: l, key: [user], rate: 1/min, mode: shadow, on_store_failure: closed}\n");

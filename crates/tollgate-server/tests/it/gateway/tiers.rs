@@ -62,9 +62,9 @@ limits:
         backend.url()
     ));
     let refused = gateway.get("/", "x-plan: pro\r\n");
-    // Both limits refuse. The first one names the source; the second one makes it a 503.
+    // Both limits refuse. The second one makes the answer a 503, so it names the source.
     let source = refused.field("x-tollgate-source");
-    assert_eq!((refused.status, source), (503, Some("local-fallback")));
+    assert_eq!((refused.status, source), (503, Some("fail-closed")));
     assert_eq!(figures(&gateway), ["{tier=\"pro\",outcome=\"fail_closed\"} 1"]);
     let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
     let counted = "tollgate_requests_total{front=\"gateway\",outcome=\"fail_closed\"} 1\n";

@@ -12,7 +12,8 @@ const LIMITS: &str = "limits:
   - {name: m-local, match: {path: [/most, /each]}, key: [user], rate: 4/366d, algorithm: fixed-window, on_store_failure: {local: {nodes: 2}}}
   - {name: m-shadow, match: {path: [/most, /each]}, key: [user], rate: 1/366d, on_store_failure: closed, mode: shadow}
   - {name: m-closed, match: {path: /each}, key: [user], rate: 3/366d, on_store_failure: closed}
-  - {name: m-none, match: {path: /none}, key: [user], rate: 2/366d, on_store_failure: {local: {nodes: 3}}}
+  - {name: m-none, match: {path: [/none, /both]}, key: [user], rate: 2/366d, on_store_failure: {local: {nodes: 3}}}
+  - {name: m-both, match: {path: /both}, key: [user], rate: 3/366d, on_store_failure: closed}
 ";
 
 fn ask(member: &Member, path: &str) -> Answer {
@@ -49,6 +50,9 @@ fn several_limits_of_one_request(member: &Member) {
     let most = ask(member, "/most");
     assert_eq!((most.status, most.field("x-tollgate-source")), (429, Some("local-fallback")));
     assert_eq!(ask(member, "/none").status, 429, "a share of nothing refuses");
+    let both = ask(member, "/both");
+    assert_eq!((both.status, both.field("x-tollgate-source")), (503, Some("fail-closed")));
+    assert_eq!((&*source(&both), sources(&both)[0].as_str()), ("fail-closed", "local-fallback"));
     assert_eq!(ask(member, "/elsewhere").json()["source"], "none");
 }
 
