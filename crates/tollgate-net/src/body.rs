@@ -88,6 +88,27 @@ impl Upload {
 
     /// Reads the whole body; see [`RequestBody::collect`].
     pub async fn collect(mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
+        let read = self.read_all(bytes_max, within).await;
+        if let (Err(BodyError::TooLarge), UploadSource::Http2(_)) = (&read, &self.source) {
+            tokio::task::spawn_local(self.discard());
+        }
+        read
+    }
+
+    /// Discards what the peer still sends, for [`Limits::linger`](crate::Limits::linger). Some
+    /// clients lose a complete answer if their stream is reset before they have sent the body.
+    async fn discard(mut self) {
+        self.set_waiting(false);
+        let linger = self.state.front.limits.linger;
+        let reading = poll_fn(|context| {
+            let UploadSource::Http2(incoming) = &mut self.source else { return Poll::Ready(()) };
+            while let Some(Ok(_)) = ready!(Pin::new(&mut *incoming).poll_frame(context)) {}
+            Poll::Ready(())
+        });
+        let _ = tokio::time::timeout(linger, reading).await;
+    }
+
+    async fn read_all(&mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
         // A body with a declared length is refused without reading.
         if self.size_hint().lower() > bytes_max as u64 {
             return Err(BodyError::TooLarge);

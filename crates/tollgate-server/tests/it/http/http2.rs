@@ -5,6 +5,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
 use tollgate_faults::clock::wait_until;
 
 type FullBodyClient = http2::SendRequest<Full<Bytes>>;
@@ -68,6 +71,28 @@ fn problems_end_a_stream_and_not_the_connection() {
             }
         }
     });
+}
+
+/// curl 7.88 loses a complete answer if its stream is reset while it sends, even with NO_ERROR.
+#[test]
+fn a_client_that_still_sends_its_body_gets_the_413() {
+    let served = serve("limits: []");
+    for length in ["content-length: 1000000", "x-length: none"] {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--http2-prior-knowledge", "-X", "POST", "-T", "-", "-H", length])
+            .args(["-H", "content-type: application/json", "-w", " %{http_code}"])
+            .arg(format!("http://{}/v1/check", served.address));
+        curl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut curl = curl.spawn().expect("curl");
+        let mut body = curl.stdin.take().unwrap();
+        let sending = thread::spawn(move || body.write_all(&[b' '; 1_000_000]));
+        let output = curl.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.ends_with(" 413"), "{length}: {said} {error}");
+        assert!(said.contains(r#""field":"body""#), "{said}");
+        let _ = sending.join().unwrap();
+    }
 }
 
 #[test]
