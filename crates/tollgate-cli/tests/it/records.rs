@@ -91,6 +91,23 @@ fn a_reservation_by_a_redis_command_is_logged() {
     assert_eq!((&line["key"]["user"], &line["verdict"]), (&"a".into(), &"refused".into()));
 }
 
+/// A quantity of zero asks without taking, so it is a peek: no decision is counted or logged.
+#[test]
+fn a_throttle_of_quantity_zero_is_a_peek() {
+    let policy = format!("listen: {{resp: \"127.0.0.1:0\"}}{POLICY}").replace("refused", "all");
+    let node = Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &policy);
+    let address = |line: &String| Some(line.split_once("listening resp ")?.1.trim().to_owned());
+    let address = node.log().iter().find_map(address).expect("a line with the address");
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(b"CL.THROTTLE k 1 1 60 0\r\nCL.THROTTLE k 1 1 60 1\r\n").unwrap();
+    let counted = r#"tollgate_decisions_total{limit="CL.THROTTLE",outcome="admitted"}"#;
+    assert!(wait_until(WITHIN, || node.metric(counted) == 1));
+    let lines = || std::fs::read_to_string(node.folder().join("decisions.jsonl")).unwrap();
+    assert!(wait_until(WITHIN, || lines().ends_with('\n')));
+    // The line of the first command would come first.
+    assert_eq!((node.metric(counted), lines().lines().count()), (1, 1), "{}", lines());
+}
+
 #[test]
 fn a_full_disk_stops_no_decision() {
     let policy = POLICY.replace("decisions.jsonl", "/dev/full").replace("refused", "all");

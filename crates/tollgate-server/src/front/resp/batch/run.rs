@@ -283,7 +283,10 @@ fn show_decisions<'a>(
     for (single, decided) in singles.zip(decided) {
         let Some(selected) = single.selected(rules) else { continue };
         let key = DecidedKey::Limit { key_index: selected.key_index, key: selected.key };
-        let is_peek = matches!(single, SingleCheck::Limit { intent: Intent::Peek, .. });
+        let is_peek = matches!(
+            single,
+            SingleCheck::Limit { intent: Intent::Peek, .. } | SingleCheck::Inline { cost: 0, .. }
+        );
         let (front, parent, request_id) = (Front::Resp.name(), None, None);
         let shown = DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
         node.records.record(&node.keys, rules, &shown, &decided.verdict(&selected));
