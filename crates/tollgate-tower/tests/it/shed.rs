@@ -176,6 +176,24 @@ async fn shadow_sheds_nothing() {
     assert_eq!(counts(&layer, "default").shadow_shed, [0, 0, 49]);
 }
 
+/// A shadow queue delays nobody, so no time in it is counted.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_in_the_queue_of_a_shadow() {
+    for (mode, waited_us) in [("shadow", 0), ("enforce", 1_000)] {
+        let policy = format!("shed: {{adaptive: {{min: 1, max: 1}}, mode: {mode}}}\nlimits: []");
+        let layer = layer(&policy, TokioClock::starting_at(NOW_US));
+        let ((first, mut one), (second, mut other)) = (call(&layer, "/"), call(&layer, "/"));
+        assert!(poll(&mut one).is_pending() && poll(&mut other).is_pending());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        first.send(200).unwrap();
+        assert_eq!(one.await.unwrap().status(), 200);
+        second.send(200).unwrap();
+        assert_eq!(other.await.unwrap().status(), 200);
+        let classes = layer.engine().gate().adaptive().unwrap().classes;
+        assert_eq!(classes[0].queue_us, waited_us, "{mode}");
+    }
+}
+
 /// A body that never ends, as that of an event stream.
 struct Endless;
 

@@ -102,20 +102,21 @@ impl ShedState {
             Some((index, params, store.register_params(&params)))
         });
         let (assumed, random) = (assumed.collect(), Arc::clone(&self.random));
-        self.update_adaptive(shed, seed);
         let own = policy.limits().iter().find(|limit| limit.selector == Selector::Never);
         let mode = own.map(|limit| limit.mode).filter(|mode| *mode != Mode::Off);
+        self.update_adaptive(shed, seed, mode == Some(Mode::Shadow));
         let adaptive = mode.zip(self.adaptive.clone());
         ShedRules { counters, assumed, random, seed, adaptive }
     }
 
-    fn update_adaptive(&mut self, shed: &ShedPolicy, seed: Option<u64>) {
+    fn update_adaptive(&mut self, shed: &ShedPolicy, seed: Option<u64>, is_shadow: bool) {
         let Some(bounds) = &shed.adaptive else {
             self.adaptive = None;
             return;
         };
         let classes = u8::try_from(shed.classes.len()).unwrap_or(u8::MAX);
         let settings = AdaptiveSettings::new(classes).between(bounds.min, bounds.max);
+        let settings = settings.shadow(is_shadow);
         match (&self.adaptive, seed) {
             (Some(shedder), _) => shedder.update(settings),
             (None, Some(seed)) => {

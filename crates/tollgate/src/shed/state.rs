@@ -66,7 +66,7 @@ pub(super) enum LaterStep {
 
 impl ShedderState {
     pub(super) fn new(settings: AdaptiveSettings, start: u32, seed: u64) -> Self {
-        let AdaptiveSettings { min, max, classes } = settings;
+        let AdaptiveSettings { min, max, classes, .. } = settings;
         Self {
             settings,
             limit: LimitController::new(min, max, start.clamp(min, max)),
@@ -83,7 +83,7 @@ impl ShedderState {
 
     /// Takes new settings, and keeps what was learnt.
     pub(super) fn update(&mut self, settings: AdaptiveSettings) {
-        let AdaptiveSettings { min, max, classes } = settings;
+        let AdaptiveSettings { min, max, classes, .. } = settings;
         self.limit.set_bounds(min, max);
         self.room.set_classes(classes, max as usize * QUEUE_RATIO);
         if classes != self.settings.classes {
@@ -106,7 +106,7 @@ impl ShedderState {
             false => self.standing(class, request.client),
         };
         if self.in_flight < self.limit.limit() && self.room.len() == 0 {
-            self.admit(now_us, class, now_us);
+            self.admit(class);
             return None;
         }
         Some(self.enter_queue(now_us, class, standing))
@@ -224,7 +224,10 @@ impl ShedderState {
             true => self.room.newest(lane)?,
             false => oldest,
         };
-        self.admit(now_us, lane.class, entered_us);
+        self.admit(lane.class);
+        if !self.settings.is_shadow {
+            self.counts(lane.class).queue_us += now_us.saturating_sub(entered_us);
+        }
         Some(self.room.resolve(slot, QueueEntryState::Granted(now_us)))
     }
 
@@ -342,12 +345,11 @@ impl ShedderState {
     }
 
     #[inline]
-    fn admit(&mut self, now_us: u64, class: u8, entered_us: u64) {
+    fn admit(&mut self, class: u8) {
         self.in_flight += 1;
         let counts = self.counts(class);
         counts.in_flight += 1;
         counts.admitted += 1;
-        counts.queue_us += now_us.saturating_sub(entered_us);
     }
 
     fn shed(&mut self, class: u8, reason: ShedReason) -> LaterStep {

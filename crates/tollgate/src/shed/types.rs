@@ -10,6 +10,8 @@ pub struct AdaptiveSettings {
     pub max: u32,
     /// The number of classes, from 1 to [`CLASSES_MAX`].
     pub classes: u8,
+    /// Whether no request really waits or is shed, so that waits in the queue are not counted.
+    pub is_shadow: bool,
 }
 
 /// The most classes that a shedder tells apart.
@@ -20,7 +22,7 @@ const LIMIT_MAX: u32 = 65_535;
 impl AdaptiveSettings {
     /// Settings with the default bounds: from 4 to 512 requests in flight.
     pub fn new(classes: u8) -> Self {
-        Self { min: 4, max: 512, classes }.in_range()
+        Self { min: 4, max: 512, classes, is_shadow: false }.in_range()
     }
 
     /// Keeps the limit between `min` and `max`.
@@ -29,10 +31,16 @@ impl AdaptiveSettings {
         Self { min, max, ..self }.in_range()
     }
 
+    /// Sets whether the shedder is in shadow mode.
+    #[must_use]
+    pub fn shadow(self, is_shadow: bool) -> Self {
+        Self { is_shadow, ..self }
+    }
+
     fn in_range(self) -> Self {
         let min = self.min.clamp(1, LIMIT_MAX);
         let max = self.max.clamp(min, LIMIT_MAX);
-        Self { min, max, classes: self.classes.clamp(1, CLASSES_MAX) }
+        Self { min, max, classes: self.classes.clamp(1, CLASSES_MAX), ..self }
     }
 }
 
