@@ -9,6 +9,14 @@ fn bad(message: &str, help: &str) -> Problem {
     Problem::new(codes::BAD_URL, message, help)
 }
 
+/// A bad host. An international name has an ASCII form, which name servers know.
+fn bad_host(host: &str, message: &str, help: &str) -> Problem {
+    match host.is_ascii() {
+        true => bad(message, help),
+        false => bad(message, "write the host in ASCII, such as `xn--bcher-kva.example`"),
+    }
+}
+
 /// `http://host[:port]` or `https://host[:port]`.
 pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
     let help = "write it as `http://127.0.0.1:3000`";
@@ -26,7 +34,7 @@ pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
         return Err(bad("the upstream has a path, query or fragment", help));
     }
     let (host, port) = host_and_port(authority)
-        .ok_or_else(|| bad("the upstream has no valid host and port", help))?;
+        .ok_or_else(|| bad_host(authority, "the upstream has no valid host and port", help))?;
     Ok(Upstream { tls, host, port: port.unwrap_or(if tls { 443 } else { 80 }) })
 }
 
@@ -52,8 +60,8 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
         None => (None, rest),
     };
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (host, port) =
-        host_and_port(authority).ok_or_else(|| bad("the URL has no valid host and port", help))?;
+    let (host, port) = host_and_port(authority)
+        .ok_or_else(|| bad_host(authority, "the URL has no valid host and port", help))?;
     let database = match database {
         "" => 0,
         digits => digits
@@ -89,7 +97,7 @@ fn credentials_of(text: &str) -> Result<Credentials, Problem> {
 pub(crate) fn node(text: &str) -> Result<(Box<str>, u16), Problem> {
     match host_and_port(text) {
         Some((host, Some(port))) => Ok((host, port)),
-        _ => Err(bad("the node is not a host and a port", "write it as `host:6379`")),
+        _ => Err(bad_host(text, "the node is not a host and a port", "write it as `host:6379`")),
     }
 }
 

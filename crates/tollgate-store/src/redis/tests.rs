@@ -8,3 +8,10 @@ async fn a_waiting_decision_is_small() {
     let finish = store.finish(0, StoreCall::Decide(&[]), rest, &mut answers);
     assert!(size_of_val(&finish) <= 3_072, "{} bytes", size_of_val(&finish));
 }
+
+#[test]
+fn an_international_host_is_told_its_ascii_form() {
+    let error = "redis://user:hunter2@bücher.example".parse::<Endpoint>().unwrap_err().to_string();
+    assert!(error.contains("xn--") && !error.contains("hunter2"), "{error}");
+    assert!("redis://xn--bcher-kva.example".parse::<Endpoint>().is_ok());
+}

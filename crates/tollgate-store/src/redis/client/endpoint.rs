@@ -97,6 +97,8 @@ impl Endpoint {
     }
 }
 
+const IN_ASCII: &str = "write the host in ASCII, such as xn--bcher-kva.example";
+
 /// The reason why a text is not an endpoint. The message does not repeat the text, which may
 /// contain a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +125,8 @@ impl FromStr for Endpoint {
         let invalid = |why: &dyn fmt::Display| InvalidEndpoint(why.to_string().into());
         let parsed = plain.into_connection_info().map_err(|error| invalid(&error))?;
         let endpoint = match parsed.addr() {
+            // The parser escapes other characters, and no name server knows the result.
+            ConnectionAddr::Tcp(host, _) if host.contains('%') => return Err(invalid(&IN_ASCII)),
             ConnectionAddr::Tcp(host, port) => Self::tcp(host, *port),
             ConnectionAddr::Unix(path) => Self::unix(path),
             _ => return Err(invalid(&"unknown kind of address")),
