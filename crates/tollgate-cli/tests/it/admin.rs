@@ -120,7 +120,10 @@ fn a_limit_is_switched_off_and_on_again() {
     let clear = desk.admin(&["mode", "per-user", "clear"]);
     assert!(clear.1.starts_with("per-user on this node: off -> enforce, override cleared\n"));
     assert_eq!(desk.check(user), 429);
-    let done = ["mode.set", "mode.set", "reload", "reload.done", "mode.clear"];
+    let again = desk.admin(&["mode", "per-user", "clear"]);
+    let expected = "per-user on this node: enforce -> enforce, no override was in force\n";
+    assert!(again.1.starts_with(expected), "{}", again.1);
+    let done = ["mode.set", "mode.set", "reload", "reload.done", "mode.clear", "mode.clear"];
     assert_eq!(lines_of(&desk), done);
 }
 

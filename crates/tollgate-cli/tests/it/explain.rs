@@ -78,6 +78,10 @@ fn the_tier_is_named_with_its_origin() {
         let (_, out, _) = explain(&folder, &["--user", user], "");
         assert_eq!(out.lines().nth(1), Some(expected), "{out}");
     }
+    for (tier, expected) in [("pro", "tier: pro, as given"), ("gold", "tier: free, by default")] {
+        let (_, out, _) = explain(&folder, &["--user", "42", "--tier", tier], "");
+        assert_eq!(out.lines().nth(1), Some(expected), "{out}");
+    }
 }
 
 #[test]

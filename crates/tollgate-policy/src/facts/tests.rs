@@ -28,6 +28,8 @@ fn values_take_their_one_form() {
         ("host", "example.com:80", "example.com"),
         ("host", "example.com.:80", "example.com"),
         ("host", "example.com:", "example.com"),
+        ("host", ".", "."),
+        ("host", ".:80", "."),
         ("host", "example.com:http", "example.com:http"),
         ("host", "[2001:DB8::1]:80", "[2001:db8::1]"),
         ("host", "2001:db8::1", "2001:db8::1"),

@@ -65,7 +65,8 @@ pub(crate) fn canonical(
     Ok(facts.get(name).map(Cow::into_owned).unwrap_or_default())
 }
 
-/// Removes the port and the final dot of a host. Does not change its case.
+/// Removes the port and the final dot of a host, unless the dot is all of it. Does not change its
+/// case.
 #[inline]
 pub fn canonical_host(host: &str) -> &str {
     // The last group of an IPv6 address without brackets is not a port.
@@ -74,7 +75,7 @@ pub fn canonical_host(host: &str) -> &str {
             && (host.ends_with(']') || !host.contains(':'))
     };
     let host = host.rsplit_once(':').filter(is_port).map_or(host, |(host, _)| host);
-    host.strip_suffix('.').unwrap_or(host)
+    host.strip_suffix('.').filter(|host| !host.is_empty()).unwrap_or(host)
 }
 
 /// The number of hexadecimal digits of the SHA-256 that stand for an API key.

@@ -92,6 +92,8 @@ pub(crate) struct OverrideOutcome {
     pub(crate) after: Option<Mode>,
     /// Whether an override of this node decides for one of these limits.
     pub(crate) is_masked: bool,
+    /// Whether this node knew an override of this name and scope.
+    pub(crate) was_overridden: bool,
 }
 
 /// The reason why a change was not made.
@@ -374,6 +376,7 @@ impl Node {
             after: common(covered.iter().map(after)),
             is_masked: own
                 .any(|(own, _)| covered.iter().any(|(limit, ..)| ModeOverride::covers(own, limit))),
+            was_overridden: known.has(scope, name),
         };
         let shown = |mode: Option<Mode>, overridden: bool| {
             let differing = if covered.is_empty() { Value::Null } else { "mixed".into() };
@@ -386,7 +389,7 @@ impl Node {
             who: stored.who.clone(),
             what: if is_set { "mode.set" } else { "mode.clear" },
             target: json!({"limit": name, "scope": scope}),
-            before: shown(outcome.before, known.has(scope, name)),
+            before: shown(outcome.before, outcome.was_overridden),
             after: shown(outcome.after, is_set),
             error: None,
         };

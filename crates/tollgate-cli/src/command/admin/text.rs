@@ -180,8 +180,11 @@ pub(super) fn changed(what: &str, answer: &Value) -> String {
 pub(super) fn mode(answer: &Value) -> String {
     let name = plain(&text(&answer["name"]));
     let (before, after) = (text(&answer["before"]), text(&answer["after"]));
-    let until =
-        if answer["overridden"] == true { "until it is cleared" } else { "override cleared" };
+    let until = match (&answer["overridden"], &answer["cleared"]) {
+        (Value::Bool(true), _) => "until it is cleared",
+        (_, Value::Bool(false)) => "no override was in force",
+        _ => "override cleared",
+    };
     let note = match &answer["note"] {
         Value::Null => String::new(),
         note => format!("note: {}\n", plain(&text(note))),

@@ -14,6 +14,7 @@ pub(super) fn explanation(answer: &Value) -> String {
         let origin = match source {
             "none" => String::new(),
             "default" => ", by default".to_owned(),
+            "given" => ", as given".to_owned(),
             source => format!(", from: {source}{by}"),
         };
         out.push_str(&plain(&format!("tier: {name}{origin}")));

@@ -34,7 +34,7 @@ impl Drop for InputFolder {
 fn every_bad_row_is_named_by_file_and_line() {
     for (row, message) in [
         ("{", "not JSON: EOF while parsing an object at column 1"),
-        ("nonsense", "not JSON: expected ident at column 2"),
+        ("nonsense", "not JSON: expected a value at column 2"),
         ("[]", "invalid type: sequence, expected an object"),
         ("{}", "`time`: missing; this operation needs it"),
         (r#"{"time": "1"}"#, "`time`: not a number"),

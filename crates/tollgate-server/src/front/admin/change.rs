@@ -140,7 +140,7 @@ impl Admin {
         let default = if is_shared { OverrideScope::Fleet } else { OverrideScope::Node };
         let scope = scope.unwrap_or(default);
         let change = OverrideChange { name, mode, scope, who: operator.who() };
-        let OverrideOutcome { before, after, is_masked } =
+        let OverrideOutcome { before, after, is_masked, was_overridden } =
             self.node.change_override(&change).await.map_err(|error| match error {
                 OverrideError::UnknownLimit => no_such_limit(&self.node.gate.rules(), name),
                 error => override_problem(&error),
@@ -153,6 +153,9 @@ impl Admin {
             "after": word(after),
             "overridden": mode.is_some(),
         });
+        if mode.is_none() {
+            response["cleared"] = was_overridden.into();
+        }
         let note = match (is_shared, is_masked) {
             (false, _) => Some(
                 "the memory store has no other nodes: the override is for this node, until it is cleared or the node ends",

@@ -262,8 +262,8 @@ impl KeptStateView {
 #[derive(Serialize)]
 pub(super) struct TierView<'a> {
     name: Option<&'a str>,
-    /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `default` or
-    /// `none`.
+    /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `given`, `default`
+    /// or `none`.
     source: &'static str,
     /// The attribute that names the tier, or whose value was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -298,6 +298,15 @@ impl<'a> TierView<'a> {
         let named = found.named.map(|named| if is_secret { digest(&named) } else { named });
         let unknown = named.filter(|_| !found.is_known);
         Some(Self { name: found.name, source, by: by.map(str::to_owned), unknown })
+    }
+}
+
+impl TierView<'_> {
+    /// Shows that the operator named the tier, unless no limit has it.
+    pub(super) fn show_named(&mut self) {
+        if self.unknown.is_none() {
+            (self.source, self.by) = ("given", None);
+        }
     }
 }
 

@@ -124,7 +124,7 @@ fn the_kill_switch_works_at_once_and_outlives_a_reload() {
     let cleared = desk.call("DELETE", "/v1/limits/per-user/mode", "");
     assert_eq!(
         told(cleared.json()),
-        json!({"name": "per-user", "scope": "node", "before": "shadow", "after": "enforce", "overridden": false})
+        json!({"name": "per-user", "scope": "node", "before": "shadow", "after": "enforce", "overridden": false, "cleared": true})
     );
     assert!(!desk.check(&user), "the counts are still there");
 }

@@ -158,8 +158,8 @@ impl DescribedRequest {
         }
         self.set_from_claims(rules, &mut facts);
         rules.identify(&mut facts);
-        if let Some(tier) = self.given("tier").filter(|_| self.names_tier_of(rules)) {
-            facts.set_tier(&tier.value);
+        if let Some(tier) = self.named_tier(rules) {
+            facts.set_tier(tier);
         }
         Ok(facts)
     }
@@ -181,10 +181,11 @@ impl DescribedRequest {
         self.given("tier").is_some()
     }
 
-    /// Whether the policy has no attribute called `tier`, so that the operator's `tier` names the
-    /// tier itself.
-    fn names_tier_of(&self, rules: &Rules) -> bool {
-        rules.policy().attribute("tier").is_none()
+    /// The tier that the operator names. If the policy has an attribute called `tier`, the operator
+    /// names a value of that instead.
+    pub(super) fn named_tier(&self, rules: &Rules) -> Option<&str> {
+        let is_attribute = rules.policy().attribute("tier").is_some();
+        self.given("tier").filter(|_| !is_attribute).map(|tier| &*tier.value)
     }
 
     fn given(&self, name: &str) -> Option<&DescribedAttribute> {

@@ -129,6 +129,10 @@ impl<'a> ExplanationView<'a> {
     ) -> Self {
         let verdict = &explained.verdict;
         let viewer = Viewer { rules, request, facts, now_us };
+        let mut tier = TierView::new(rules, facts, settings);
+        if request.named_tier(rules).is_some() {
+            tier.iter_mut().for_each(TierView::show_named);
+        }
         Self {
             time: rfc3339(now_us),
             allowed: verdict.allowed,
@@ -138,7 +142,7 @@ impl<'a> ExplanationView<'a> {
             source: verdict.source.as_str(),
             class: explained.class,
             shed: verdict.shed.and_then(|shed| shed.reason).map(|reason| reason.name()),
-            tier: TierView::new(rules, facts, settings),
+            tier,
             limits: explained.limits.iter().map(|limit| viewer.limit(limit)).collect(),
         }
     }

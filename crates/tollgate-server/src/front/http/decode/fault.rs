@@ -82,7 +82,8 @@ impl Fault {
 
     /// The fault for an error of the JSON reader. Names the line only in a body of several lines.
     pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
-        let text = error.to_string();
+        // "ident" is the reader's word for `true`, `false` and `null`.
+        let text = error.to_string().replacen("expected ident", "expected a value", 1);
         let (line, column) = (error.line(), error.column());
         let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
         match (error.is_data(), line) {
