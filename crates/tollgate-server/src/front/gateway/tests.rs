@@ -65,6 +65,36 @@ fn an_answer_in_pieces_has_the_time_of_one() {
     });
 }
 
+/// A head is not held back for a small body that comes later.
+#[test]
+fn a_head_does_not_wait_for_its_body() {
+    run(async {
+        let listener = listen().await;
+        let gateway = gateway(&listener, "");
+        let (head_is_read, on_head) = tokio::sync::oneshot::channel();
+        tokio::task::spawn_local(async move {
+            let mut stream = accept(listener).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await.unwrap();
+            on_head.await.unwrap();
+            stream.write_all(b"hello").await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        // Timers are late by ten minutes, so whoever waits for one shows.
+        let rig = Rig::new(Limits { tick: seconds(600), ..Limits::default() });
+        let mut client = rig.connect_to(&gateway);
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(client.read_u8().await.unwrap());
+        }
+        rig.passed(seconds(0));
+        head_is_read.send(()).unwrap();
+        let mut body = [0; 5];
+        client.read_exact(&mut body).await.unwrap();
+        assert_eq!(&body, b"hello");
+    });
+}
+
 /// A request that the connection refuses is counted and logged, without its secrets.
 #[test]
 fn malformed_requests_leave_a_trace() {

@@ -9,16 +9,14 @@ use super::{
 use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use std::task::{Context, Poll, Waker, ready};
-use std::{future::poll_fn, io, mem, pin::Pin, time::Duration};
+use std::{future::poll_fn, io, mem, pin::Pin};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::yield_now;
 use tollgate::engine::BufferPool;
 use tollgate_net::{
     BodyError, CoarseTimer, Framing, HeaderSpan, Headers, MessageBody, ParseError, ParsedResponse,
     PushbackRead, RequestBody, Tunnel, UpstreamStream, decode_chunks, parse_response, push_line,
 };
-
-/// How long a head waits for a small body, to the tick: many upstreams send the two separately.
-const BODY_GRACE: Duration = Duration::ZERO;
 
 impl Exchange<'_> {
     /// Sends the request by this connection, and writes the answer. Returns the time of the answer.
@@ -116,10 +114,11 @@ impl Exchange<'_> {
             && reader.received.len == parsed.len
             && matches!(parsed.framing, Framing::Length(1..));
         if has_head_alone && reader.fits_buffer(&parsed) {
+            // Many upstreams send a small body right after the head. It may have come by the time
+            // that this worker has looked at its other connections; the head waits no longer.
+            yield_now().await;
             let ResponseReader { stream, received, .. } = &mut reader;
-            let more = poll_fn(|context| received.poll_more(stream, context));
-            let timer = &mut self.caller.timer();
-            Box::pin(with_deadline(timer, BODY_GRACE, more, || true)).await;
+            poll_fn(|context| Poll::Ready(drop(received.poll_more(stream, context)))).await;
             complete = reader.take_body(&parsed, body);
         }
         self.write_answer(reader, &parsed, complete, selected)
