@@ -61,12 +61,8 @@ impl WrittenRate {
         if rest.is_empty() {
             return Ok(Self::Slots(count));
         }
-        let rest = rest.strip_prefix(' ').unwrap_or(rest);
-        let Some(rest) = rest.strip_prefix('/') else {
-            return bad(match rest.starts_with('.') {
-                true => "N is a whole number: write `3/2s`, not `1.5/s`".to_owned(),
-                false => format!("write it as N/unit, such as `{count}/min`"),
-            });
+        let Some(rest) = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('/') else {
+            return bad(number_help(text, count));
         };
         let rest = rest.strip_prefix(' ').unwrap_or(rest);
         let (times, unit) = split_digits(rest);
@@ -89,6 +85,21 @@ impl WrittenRate {
         let period_us = times.and_then(|times| times.checked_mul(unit_us));
         let period_us = period_us.ok_or(InvalidWrittenRate::PeriodTooLong)?;
         Ok(Self::Per { count, period_us, unit })
+    }
+}
+
+/// Explains what to write instead of a number that goes on after the digits of `count`.
+fn number_help(text: &str, count: u64) -> String {
+    let Some((number, unit)) = text.split_once('/') else {
+        return format!("write it as N/unit, such as `{count}/min`");
+    };
+    let digits: String = number.chars().filter(|c| !matches!(c, ',' | '_' | '\'' | ' ')).collect();
+    match split_digits(&digits) {
+        (all, "") => format!("N has digits only: write `{all}/{unit}`"),
+        (_, rest) if rest.starts_with('.') => {
+            "N is a whole number: write `3/2s`, not `1.5/s`".to_owned()
+        }
+        _ => "N has digits only, such as `5000/min`".to_owned(),
     }
 }
 

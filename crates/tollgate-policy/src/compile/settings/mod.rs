@@ -20,6 +20,7 @@ pub(crate) fn settings(file: &File, report: &mut Report) -> Settings {
     let jwt = identity::jwt(file, report);
     let client_address = listeners::client_address(file, report);
     let tiers = identity::tiers(file, &store, client_address.ipv6_prefix, report);
+    records::own_files(file, report);
     let drain_us = fields::duration_us(&file.drain, 10_000_000, (0, 86_400_000_000), report);
     Settings {
         listeners,

@@ -3,7 +3,7 @@
 use crate::compile::fields::{duration_us, not_empty, number, required, word};
 use crate::diagnostic::{Report, codes, quoted};
 use crate::grammar;
-use crate::raw::{self, Field, LoggedDecisions, SizeText, Text};
+use crate::raw::{self, At, Field, LoggedDecisions, SizeText, Text};
 use crate::settings::{AccessLog, DecisionLog, LogSink, Logs, Usage};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -27,27 +27,37 @@ pub(crate) fn logs(file: &raw::File, report: &mut Report) -> Logs {
         let sink = sink(&access.to, &access.rotate, report);
         sink.map(|sink| AccessLog { format: word(&access.format), sink })
     });
-    let sinks = [decisions.as_ref().map(|log| &log.sink), access.as_ref().map(|log| &log.sink)];
-    let [first, second] = sinks.map(|sink| sink.and_then(file_of));
-    if let (Some(written), true) =
-        (log.access.as_ref().and_then(|log| log.to.as_ref()), first.is_some() && first == second)
-    {
-        let message = format!("{} is the file of both logs", quoted(written));
-        report.error(codes::REPEATED, written.at, message, "give each log a file of its own");
-    }
-    if let Some(usage) = file.usage.as_ref().and_then(|usage| usage.file.as_ref())
-        && [first, second].contains(&Some(normal(usage)))
-    {
-        let message = format!("{} is the file of a log, and of `usage`", quoted(usage));
-        report.error(codes::REPEATED, usage.at, message, "give `usage` a file of its own");
-    }
     Logs { decisions, access }
 }
 
-fn file_of(sink: &LogSink) -> Option<PathBuf> {
-    match sink {
-        LogSink::File { path, .. } => Some(normal(path)),
-        LogSink::Stderr => None,
+/// Reports files that two parts of the node would write: each would rotate or overwrite what the
+/// other wrote.
+pub(crate) fn own_files(file: &raw::File, report: &mut Report) {
+    let log = file.log.as_ref();
+    let decisions = log.and_then(|log| log.decisions.as_ref()?.to.as_ref());
+    let access = log.and_then(|log| log.access.as_ref()?.to.as_ref());
+    let is_file = |to: &&At<Text>| {
+        let to: &str = to;
+        !matches!(to, "stderr" | "none")
+    };
+    let usage = file.usage.as_ref().and_then(|usage| usage.file.as_ref());
+    let audit = file.admin.as_ref().and_then(|admin| admin.audit.as_ref()?.file.as_ref());
+    let writers = [
+        ("log.decisions", decisions.filter(is_file)),
+        ("log.access", access.filter(is_file)),
+        ("usage", usage),
+        ("admin.audit", audit),
+    ];
+    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    for (writer, path) in writers {
+        let Some(path) = path else { continue };
+        let normal = normal(path);
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == normal) {
+            let message = format!("{} is also the file of `{other}`", quoted(path));
+            let help = format!("give `{writer}` a file of its own");
+            report.error(codes::REPEATED, path.at, message, help);
+        }
+        known.push((writer, normal));
     }
 }
 
