@@ -48,6 +48,8 @@ fn what_everybody_shares_is_changed_only_by_name() {
         desk.check(&[("user", "43")]),
         "those without an organisation share, and were not meant"
     );
+    let answer = block(r#"{"limit": "everyone", "attributes": {"user": "42"}, "for": "10m"}"#);
+    assert_eq!(answer.status, 422, "who names a user does not mean everyone");
     let answer = block(r#"{"limit": "everyone", "for": "10m"}"#);
     assert_eq!(answer.json()["limits"], json!(["everyone"]));
     assert!(!desk.check(&[("user", "43")]));
