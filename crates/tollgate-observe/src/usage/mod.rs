@@ -127,8 +127,9 @@ impl UsageTrail {
     /// Adds a settlement of an earlier charge.
     pub fn adjusted(&self, adjustment: &ObservedAdjustment<'_>) {
         let ObservedAdjustment { now_us, state_id, key, given_back, taken, .. } = *adjustment;
+        let tier = adjustment.tier.unwrap_or_default();
         let units = UsageUnits { admitted: taken, refused: 0, given_back };
-        self.add(&Charged { now_us, state_id, tier: "", key }, units);
+        self.add(&Charged { now_us, state_id, tier, key }, units);
     }
 
     /// Keeps the keys of a reservation until it ends.
@@ -146,8 +147,8 @@ impl UsageTrail {
                 given_back: charge.units.saturating_sub(*used),
             };
             if units != UsageUnits::default() {
-                let (state_id, key) = (charge.state_id, &*charge.key);
-                self.add(&Charged { now_us, state_id, tier: "", key }, units);
+                let (state_id, tier, key) = (charge.state_id, &*charge.tier, &*charge.key);
+                self.add(&Charged { now_us, state_id, tier, key }, units);
             }
         }
     }

@@ -20,6 +20,8 @@ struct Reservation {
 #[derive(Debug)]
 pub(super) struct KeptCharge {
     pub(super) state_id: u64,
+    /// The name of the request's tier, or nothing.
+    pub(super) tier: Box<str>,
     pub(super) key: Box<[u8]>,
     pub(super) units: u64,
 }
@@ -31,6 +33,7 @@ impl Reservations {
         }
         let keep = |one: &ReservedUnits<'_>| KeptCharge {
             state_id: one.state_id,
+            tier: one.tier.unwrap_or_default().into(),
             key: one.key.into(),
             units: one.units,
         };

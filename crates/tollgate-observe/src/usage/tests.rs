@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tollgate::engine::{GateBuffers, ReservationEnd};
+use tollgate::engine::{AdmissionOptions, GateBuffers, ReservationEnd};
 use tollgate_policy::settings;
 
 const MINUTE: u64 = 60_000_000;
@@ -125,11 +125,13 @@ fn a_limit_that_another_one_overrules_took_nothing() {
 
 #[test]
 fn reservations_give_back_what_they_did_not_use() {
-    let world = UsageWorld::new("reserved", "every: 1m", "{name: l, key: [user], rate: 100/min}");
+    let limits = "{name: l, key: [user], rate: 100/min, tiers: {pro: 200/min}}";
+    let world = UsageWorld::new("reserved", "every: 1m", limits);
     let mut writer = world.open(START);
     let rules = world.node.gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
+    facts.set("plan", "pro").unwrap();
     for (id, used) in [("less", 2), ("more", 15)] {
         let mut work = GateBuffers::default();
         let gate = &world.node.gate;
@@ -140,8 +142,34 @@ fn reservations_give_back_what_they_did_not_use() {
         }
     }
     writer.stop(&world.node, &world.trail(), START);
-    let [row] = &rows(&world.path())[..] else { panic!("one key") };
+    let [row] = &rows(&world.path())[..] else { panic!("one key and tier") };
     assert_eq!((row.admitted, row.given_back), (25, 8), "a repeated call counts once");
+    assert_eq!(row.tier.as_deref(), Some("pro"));
+}
+
+#[test]
+fn refunds_and_settlements_have_the_tier_of_their_charge() {
+    let limits = concat!(
+        "{name: l, key: [user], rate: 100/min, tiers: {pro: 200/min}, ",
+        "cost: {estimate: 10, response: {json: n}}}"
+    );
+    let world = UsageWorld::new("adjusted", "every: 1m", limits);
+    let (mut writer, gate) = (world.open(START), &world.node.gate);
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "a").unwrap();
+    facts.set("plan", "pro").unwrap();
+    for used in [4, 25] {
+        let (mut work, options) = (GateBuffers::default(), AdmissionOptions::default());
+        let admitted = gate.admit(&rules, START, &facts, &options, &mut work);
+        let mut held = answer_now(admitted).1.expect("an estimate");
+        held.settle(0, used);
+        assert!(gate.finish_now(|| START, held).is_none());
+    }
+    writer.stop(&world.node, &world.trail(), START);
+    let [row] = &rows(&world.path())[..] else { panic!("one key and tier") };
+    let units = (row.tier.as_deref(), row.admitted, row.given_back);
+    assert_eq!(units, (Some("pro"), 35, 6));
 }
 
 #[test]

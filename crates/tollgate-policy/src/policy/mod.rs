@@ -36,6 +36,7 @@ mod tests;
 mod unverified;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 use tollgate_core::LimitParams;
 
 pub use explain::{Applicability, LimitApplicability};
@@ -148,7 +149,7 @@ pub struct TierId(u32);
 struct TierTable {
     ids: FxHashMap<Box<str>, TierId>,
     /// The names by [`TierId`].
-    names: Vec<Box<str>>,
+    names: Vec<Arc<str>>,
     attribute: Option<AttributeId>,
     /// The attributes that a request's tier depends on.
     inputs: Vec<AttributeId>,
@@ -238,7 +239,7 @@ impl Policy {
     }
 
     /// The names of the tiers, indexed by [`TierId::index`].
-    pub fn tier_names(&self) -> &[Box<str>] {
+    pub fn tier_names(&self) -> &[Arc<str>] {
         &self.tiers.names
     }
 

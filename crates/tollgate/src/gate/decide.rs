@@ -290,21 +290,24 @@ impl<S: Store> Gate<S> {
         DenyCacheLookup { answered, epochs, flight }
     }
 
-    /// Applies adjustments in the store, and drops the cached refusals of their keys.
+    /// Applies adjustments in the store, and drops the cached refusals of their keys. The observer
+    /// sees each with its tier.
     pub(crate) fn adjust<'a>(
         &'a self,
         now_us: u64,
-        adjustments: Vec<Adjustment<'a>>,
+        (adjustments, tiers): (Vec<Adjustment<'a>>, Vec<Option<&'a str>>),
     ) -> StoreReply<'a, Result<Answers, StoreError>, S::Undecided> {
         let mut answers = Answers::default();
         if adjustments.is_empty() {
             return StoreReply::Now(Ok(answers));
         }
-        let Some(rest) = self.begin_adjust(now_us, &adjustments, &mut answers) else {
+        let begun = self.begin_adjust(now_us, (&adjustments, &tiers), &mut answers);
+        let Some(rest) = begun else {
             return StoreReply::Now(Ok(answers));
         };
         StoreReply::later(rest, async move {
-            let adjusted = self.finish_adjust(now_us, &adjustments, rest, &mut answers).await;
+            let adjusted = (&*adjustments, &*tiers);
+            let adjusted = self.finish_adjust(now_us, adjusted, rest, &mut answers).await;
             adjusted.map(|()| answers)
         })
     }
@@ -313,13 +316,13 @@ impl<S: Store> Gate<S> {
     pub(crate) fn begin_adjust(
         &self,
         now_us: u64,
-        adjustments: &[Adjustment<'_>],
+        (adjustments, tiers): (&[Adjustment<'_>], &[Option<&str>]),
         answers: &mut Answers,
     ) -> Option<S::Undecided> {
         let rest = self.store.begin(now_us, StoreCall::Adjust(adjustments), answers);
         if rest.is_none() {
             self.forget_refusals(adjustments);
-            self.observe_adjustments(now_us, adjustments);
+            self.observe_adjustments(now_us, adjustments, tiers);
         }
         rest
     }
@@ -328,7 +331,7 @@ impl<S: Store> Gate<S> {
     pub(crate) async fn finish_adjust(
         &self,
         now_us: u64,
-        adjustments: &[Adjustment<'_>],
+        (adjustments, tiers): (&[Adjustment<'_>], &[Option<&str>]),
         rest: S::Undecided,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
@@ -336,7 +339,7 @@ impl<S: Store> Gate<S> {
         let adjusted = self.store.finish(now_us, call, rest, answers).await;
         self.forget_refusals(adjustments);
         match &adjusted {
-            Ok(()) => self.observe_adjustments(now_us, adjustments),
+            Ok(()) => self.observe_adjustments(now_us, adjustments, tiers),
             Err(error) => self.errors.count(error.kind),
         }
         adjusted

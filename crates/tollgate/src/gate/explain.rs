@@ -119,7 +119,7 @@ impl<S: LeaseStore> Gate<S> {
             used = self.used(rules, now_us, one, &row.outcome).await.unwrap_or(used);
         }
         let limit = row.limit;
-        let tier = one.tier.and_then(|tier| rules.tier_name(tier));
+        let tier = rules.tier_of(one).map(|tier| &**tier);
         ExplainedDecision {
             row: *row,
             params: *one.params,

@@ -379,10 +379,11 @@ impl<S: Store> Gate<S> {
             let units = if mode.is_peek() { 0 } else { one.cost };
             let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
             let change = Change::GiveBack { units, receipt, charged_params: *one.params };
-            Adjustment { charge: Charge { cost: 1, ..rules.plain_charge(one) }, change }
+            let charge = Charge { cost: 1, ..rules.plain_charge(one) };
+            (Adjustment { charge, change }, rules.tier_of(one).map(|tier| &**tier))
         };
         let adjustments = charges.iter().filter(|(one, _)| !one.missing).map(adjustment);
-        self.adjust(now_us, adjustments.collect()).map(move |answers| {
+        self.adjust(now_us, adjustments.unzip()).map(move |answers| {
             let answers = answers?;
             let mut decided = answers.get(0).map_or(&[][..], |(_, rows)| rows).iter();
             let row = |(one, _): &(Selected<'a>, DescriptorMode)| {

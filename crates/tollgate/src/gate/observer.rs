@@ -50,7 +50,7 @@ pub struct ObservedDecision<'a> {
 impl<'a> ObservedDecision<'a> {
     /// The name of the request's tier.
     pub fn tier(&self) -> Option<&'a str> {
-        self.selected.tier.and_then(|tier| self.rules.tier_name(tier))
+        self.rules.tier_of(self.selected).map(|tier| &**tier)
     }
 }
 
@@ -62,6 +62,8 @@ pub struct ObservedAdjustment<'a> {
     pub now_us: u64,
     /// The id of the state: see [`Selected::id`].
     pub state_id: u64,
+    /// The name of the request's tier, at the time of the charge.
+    pub tier: Option<&'a str>,
     /// The encoded key.
     pub key: &'a [u8],
     /// Units that were given back.
@@ -76,6 +78,8 @@ pub struct ObservedAdjustment<'a> {
 pub struct ReservedUnits<'a> {
     /// The id of the state: see [`Selected::id`].
     pub state_id: u64,
+    /// The name of the request's tier.
+    pub tier: Option<&'a str>,
     /// The encoded key.
     pub key: &'a [u8],
     /// The units that were taken.
@@ -83,16 +87,21 @@ pub struct ReservedUnits<'a> {
 }
 
 impl<'a> ReservedUnits<'a> {
-    pub(crate) fn new(charge: &Charge<'a>, units: u64) -> Self {
-        Self { state_id: charge.limit, key: charge.key, units }
+    pub(crate) fn new(charge: &Charge<'a>, tier: Option<&'a str>, units: u64) -> Self {
+        Self { state_id: charge.limit, tier, key: charge.key, units }
     }
 }
 
 impl<S: Store> Gate<S> {
-    /// Shows settlements to the observer.
-    pub(super) fn observe_adjustments(&self, now_us: u64, adjustments: &[Adjustment<'_>]) {
+    /// Shows settlements to the observer, each with the tier of its charge.
+    pub(super) fn observe_adjustments(
+        &self,
+        now_us: u64,
+        adjustments: &[Adjustment<'_>],
+        tiers: &[Option<&str>],
+    ) {
         let Some(observer) = &self.observer else { return };
-        for Adjustment { charge, change } in adjustments {
+        for (Adjustment { charge, change }, tier) in adjustments.iter().zip(tiers) {
             let (given_back, taken) = match change {
                 Change::GiveBack { charged_params: LimitParams::Concurrency(_), .. } => continue,
                 Change::GiveBack { units, .. } => (*units, 0),
@@ -100,8 +109,8 @@ impl<S: Store> Gate<S> {
                 Change::Block { .. } | Change::Unblock => continue,
             };
             if given_back + taken > 0 {
-                let (state_id, key) = (charge.limit, charge.key);
-                let seen = ObservedAdjustment { now_us, state_id, key, given_back, taken };
+                let (state_id, tier, key) = (charge.limit, *tier, charge.key);
+                let seen = ObservedAdjustment { now_us, state_id, tier, key, given_back, taken };
                 observer.adjusted(&seen);
             }
         }

@@ -32,12 +32,13 @@ thread_local! {
 }
 
 impl InFlightCharges {
-    fn adjustments(&self) -> SmallVec<[Adjustment<'_>; 1]> {
+    /// The changes at the end, and the tier of each.
+    fn adjustments(&self) -> (SmallVec<[Adjustment<'_>; 1]>, SmallVec<[Option<&str>; 1]>) {
         let adjustments = self.state.charges.iter().filter_map(|held| {
             let charge = held.charge.charge(held.charge.reserved.units_per_cost);
-            Some(Adjustment { charge, change: held.change()? })
+            Some((Adjustment { charge, change: held.change()? }, held.charge.tier.as_deref()))
         });
-        adjustments.collect()
+        adjustments.unzip()
     }
 
     /// A charge that no limit admits: its refusal counts as a violation and charges nothing.
@@ -85,9 +86,9 @@ impl<S: Store> Gate<S> {
     ) -> Option<UnfinishedCharges<S::Undecided>> {
         let mut answers = ANSWERS.with(BufferPool::take);
         let mut calls = SmallVec::new();
-        let adjustments = held.adjustments();
+        let (adjustments, tiers) = held.adjustments();
         if !adjustments.is_empty() {
-            let rest = self.begin_adjust(now_us, &adjustments, &mut answers);
+            let rest = self.begin_adjust(now_us, (&adjustments, &tiers), &mut answers);
             calls.extend(rest.map(|rest| (EndCall::Adjust, rest)));
         }
         for index in 0..held.state.charges.len() {
@@ -99,7 +100,7 @@ impl<S: Store> Gate<S> {
         }
         answers.clear();
         ANSWERS.with(|pool| pool.put(answers));
-        drop(adjustments);
+        drop((adjustments, tiers));
         if calls.is_empty() {
             held.recycle();
             return None;
@@ -115,7 +116,9 @@ impl<S: Store> Gate<S> {
             // Errors are counted; nothing else can be done about them.
             let _ = match call {
                 EndCall::Adjust => {
-                    self.finish_adjust(now_us, &held.adjustments(), rest, &mut answers).await
+                    let (adjustments, tiers) = held.adjustments();
+                    let adjusted = (&*adjustments, &*tiers);
+                    self.finish_adjust(now_us, adjusted, rest, &mut answers).await
                 }
                 EndCall::Violate(index) => {
                     let Some(charge) = held.violation(index) else { continue };

@@ -110,6 +110,7 @@ pub(super) struct InFlightCharge {
 pub(super) struct KeyedCharge {
     pub(super) reserved: ReservedCharge,
     pub(super) state_id: u64,
+    pub(super) tier: Option<Arc<str>>,
     pub(super) key: SmallVec<[u8; 32]>,
 }
 
@@ -421,7 +422,8 @@ impl<S: Store> Gate<S> {
             if hold_all || is_queued || depends_on_answer(selected.limit, selected.params) {
                 let reserved = reserved_charge(rules, selected, charge, answer);
                 let (state_id, key) = (charge.limit, SmallVec::from_slice(charge.key));
-                let charge = Arc::new(KeyedCharge { reserved, state_id, key });
+                let tier = rules.tier_of(selected).cloned();
+                let charge = Arc::new(KeyedCharge { reserved, state_id, tier, key });
                 let (end, is_violation, slot) = (None, false, None);
                 let charge = InFlightCharge { charge, is_queued, end, is_violation, slot };
                 charges.push(charge.track_slot(&self.slots, now_us));

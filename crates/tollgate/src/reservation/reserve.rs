@@ -52,7 +52,7 @@ impl SettledReservation {
 /// An admitted reservation that must be recorded, and the changes that undo it.
 struct PendingReservation<'a> {
     new: NewReservation<'a>,
-    undo: Vec<Adjustment<'a>>,
+    undo: (Vec<Adjustment<'a>>, Vec<Option<&'a str>>),
     /// The units of each charge, if there is an observer.
     taken: Vec<ReservedUnits<'a>>,
     /// Whether all limits decided without the store, so that only this node keeps the record.
@@ -165,9 +165,9 @@ impl<S: ReservationStore> Gate<S> {
         })
     }
 
-    fn pending_reservation<'a>(
+    fn pending_reservation<'a, 'r: 'a>(
         &self,
-        request: &DecisionRequest<'a, '_>,
+        request: &DecisionRequest<'a, 'r>,
         verdict: &Verdict<'_>,
         answers: &Answers,
         id: &'a str,
@@ -176,18 +176,20 @@ impl<S: ReservationStore> Gate<S> {
         if !verdict.allowed {
             return None;
         }
-        let (mut state_keys, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
-        let mut taken = Vec::new();
+        let (mut state_keys, mut entries) = (Vec::new(), Vec::new());
+        let (mut undo, mut taken) = ((Vec::new(), Vec::new()), Vec::new());
         for (selected, charge, answer) in settleable_charges(request, answers) {
             let mut entry = reserved_charge(request.rules, selected, charge, answer);
             // A record has no time zones, and ends before the current calendar windows.
             entry.params = entry.params.resolve_calendar(request.now_us);
             state_keys.push(self.store.state_key(charge));
+            let tier = request.rules.tier_of(selected).map(|tier| &**tier);
             if self.observer.is_some() {
-                taken.push(ReservedUnits::new(charge, entry.charged));
+                taken.push(ReservedUnits::new(charge, tier, entry.charged));
             }
             let change = entry.settlement(ReservationEnd::Cancel).change;
-            undo.push(Adjustment { charge: *charge, change });
+            undo.0.push(Adjustment { charge: *charge, change });
+            undo.1.push(tier);
             entries.push(entry);
         }
         let is_local =

@@ -27,7 +27,7 @@ use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{Consistency, Counting, Limit, Mode, OnStoreFailure, Selector};
 use tollgate_policy::match_spec::MatchSpec;
-use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierId, TierParams};
+use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierParams};
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
@@ -248,8 +248,9 @@ impl Rules {
         self.candidate_counters.get(index)?.as_deref()
     }
 
-    pub(crate) fn tier_name(&self, tier: TierId) -> Option<&str> {
-        self.policy.tier_names().get(tier.index()).map(|name| &**name)
+    /// The name of the tier of a selected limit's request.
+    pub(crate) fn tier_of(&self, selected: &Selected<'_>) -> Option<&Arc<str>> {
+        self.policy.tier_names().get(selected.tier?.index())
     }
 
     pub(crate) fn params_id(&self, params_index: usize) -> ParamsId {

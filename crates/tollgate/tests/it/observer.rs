@@ -33,12 +33,14 @@ impl DecisionObserver for Notes {
     }
 
     fn adjusted(&self, adjustment: &ObservedAdjustment<'_>) {
-        let ObservedAdjustment { given_back, taken, .. } = adjustment;
-        self.add(format!("gave back {given_back} took {taken}"));
+        let ObservedAdjustment { tier, given_back, taken, .. } = adjustment;
+        let tier = tier.unwrap_or("-");
+        self.add(format!("{tier} gave back {given_back} took {taken}"));
     }
 
     fn reserved(&self, _: u64, id: &str, _: u64, charges: &[ReservedUnits<'_>]) {
-        let units: Vec<u64> = charges.iter().map(|one| one.units).collect();
+        let units: Vec<_> =
+            charges.iter().map(|one| (one.tier.unwrap_or("-"), one.units)).collect();
         self.add(format!("reserved {id} {units:?}"));
     }
 
@@ -89,10 +91,12 @@ fn nothing_is_taken_from_a_limit_when_another_one_refuses() {
 fn settlements_are_seen_and_slots_are_not() {
     let (desk, notes) = observed(concat!(
         "  - {name: slots, key: [user], algorithm: concurrency, rate: 3}\n",
-        "  - {name: tokens, key: [user], rate: 100/min, cost: {estimate: 10, response: {json: n}}}\n",
+        "  - {name: tokens, key: [user], rate: 100/min, cost: {estimate: 10, response: {json: n}},\n",
+        "     tiers: {pro: 200/min}}\n",
     ));
-    for (units, line) in [(4, "gave back 6 took 0"), (25, "gave back 0 took 15")] {
-        let (asked, mut work) = (facts(&desk, &[("user", "a")]), GateBuffers::default());
+    for (units, line) in [(4, "pro gave back 6 took 0"), (25, "pro gave back 0 took 15")] {
+        let asked = facts(&desk, &[("user", "a"), ("plan", "pro")]);
+        let mut work = GateBuffers::default();
         let options = AdmissionOptions::default();
         let admitted = now(desk.gate.admit(&desk.rules, NOW_US, &asked, &options, &mut work));
         let mut held = admitted.1.expect("a slot and an estimate");
@@ -113,6 +117,6 @@ fn a_reservation_is_seen_at_its_start_and_at_its_end() {
     desk.gate.end(NOW_US, "r", ReservationEnd::Settle(3)).now().unwrap();
     assert_eq!(
         notes.take(),
-        ["l free asked 10 took 10 refuses false", "reserved r [10]", "ended r [6]"]
+        ["l free asked 10 took 10 refuses false", "reserved r [(\"free\", 10)]", "ended r [6]"]
     );
 }
