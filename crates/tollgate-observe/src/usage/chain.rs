@@ -69,9 +69,17 @@ impl ChainFile {
 
     /// Closes this file and starts the next one.
     pub(super) fn rotate(&mut self, now_us: u64) -> io::Result<()> {
+        let before = self.mark();
         self.append(&[UsageLine::Closed { closed: rfc3339(now_us) }])?;
-        let sha256 = self.sha256();
-        *self = Self::create(&self.path, self.node.clone(), self.every_s, now_us, Some(sha256))?;
+        let (node, sha256) = (self.node.clone(), Some(self.sha256()));
+        match Self::create(&self.path, node, self.every_s, now_us, sha256) {
+            Ok(next) => *self = next,
+            Err(error) => {
+                // The file goes on, and nothing may follow its last line.
+                self.undo(before);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 

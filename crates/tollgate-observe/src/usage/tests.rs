@@ -202,6 +202,26 @@ fn each_file_names_the_hash_of_the_one_before() {
 }
 
 #[test]
+fn a_rotation_that_fails_leaves_the_file_open() {
+    let limits = "{name: l, key: [user], rate: 1000/min}";
+    let world = UsageWorld::new("no-rotation", "every: 1m, rotate: {age: 1m}", limits);
+    let (mut writer, trail) = (world.open(START), world.trail());
+    // The next file cannot be created.
+    let next = world.folder.join("usage.jsonl.new");
+    fs::create_dir(&next).unwrap();
+    for minute in 0..2 {
+        world.check(START + minute * MINUTE, &[("user", "a")], 1);
+        writer.write_over(&world.node, &trail, START + (minute + 1) * MINUTE, &mut || {});
+    }
+    let is_closed = |line: &UsageLine| matches!(line, UsageLine::Closed { .. });
+    assert_eq!(rows(&world.path()).len(), 2);
+    assert!(!lines(&world.path()).iter().any(is_closed), "{:?}", lines(&world.path()));
+    fs::remove_dir(&next).unwrap();
+    writer.write_over(&world.node, &trail, START + 3 * MINUTE, &mut || {});
+    assert_eq!(lines(&world.path()).len(), 1, "the next file has begun");
+}
+
+#[test]
 fn a_start_after_a_crash_tells_of_the_gap_and_continues_the_chain() {
     let limits = "{name: l, key: [user], rate: 1000/min}";
     let world = UsageWorld::new("crash", "every: 1m", limits);

@@ -30,7 +30,9 @@ enum UsageCommand {
 /// Add up the units in usage files of one or more nodes
 ///
 /// The command also checks the chain of each node's files. On standard error, it reports missing,
-/// truncated or changed files, and times whose units are missing; the status is 1 then.
+/// truncated or changed files, and times whose units are missing; the status is 1 then. Rows that
+/// no complete interval has are reported and not counted. The newest file of a running node has
+/// no last line; the status stays 0.
 #[derive(clap::Args)]
 struct Report {
     /// Usage files; the order does not matter

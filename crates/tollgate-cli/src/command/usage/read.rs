@@ -35,6 +35,12 @@ pub(super) enum UsageFinding {
     Edited { file: PathBuf, line: usize },
     /// A line is invalid.
     Damaged { file: PathBuf, line: usize },
+    /// Lines follow the last line of the process or of the file. None of them counts.
+    AfterEnd { file: PathBuf, line: usize },
+    /// Rows follow the last complete interval. None of them counts.
+    Unsealed { file: PathBuf, line: usize, rows: u64, is_open: bool },
+    /// The newest file of a chain has no last line.
+    Open { file: PathBuf, last_end: Option<String> },
     /// Units of this time are missing.
     Gap { file: PathBuf, from: String, to: String, reason: String },
 }
@@ -50,6 +56,10 @@ struct OpenedFile<'a> {
     path: &'a Path,
     header: UsageHeader,
     sha256: String,
+    /// The number of the last line that ends an interval, or zero.
+    last_seal: usize,
+    /// The number of the line `stopped` or `closed`.
+    last_line: Option<usize>,
 }
 
 impl ReadUsage {
@@ -70,7 +80,7 @@ impl ReadUsage {
         }
         for file in &opened {
             read.findings.extend(file.check_previous(&opened));
-            file.read_rows(&mut see, &mut read.findings)?;
+            file.read_rows(file.is_open(&opened), &mut see, &mut read.findings)?;
         }
         read.files = opened.len();
         read.nodes = opened.iter().map(|file| &file.header.node).collect::<BTreeSet<_>>().len();
@@ -81,17 +91,36 @@ impl ReadUsage {
 impl<'a> OpenedFile<'a> {
     fn open(path: &'a Path) -> Result<Self, UsageFileError> {
         let (mut hash, mut header) = (Sha256::new(), None);
-        let mut is_first = true;
-        each_line(path, |_, line| {
+        let (mut last_seal, mut last_line) = (0, None);
+        each_line(path, |number, line| {
             hash.update(line);
-            if std::mem::take(&mut is_first)
-                && let Ok(UsageLine::Header(found)) = serde_json::from_slice(line)
-            {
-                header = Some(found);
+            // Most lines are rows: they are parsed once, in `read_rows`.
+            if last_line.is_some() || (number > 1 && line.starts_with(b"{\"time\":")) {
+                return;
+            }
+            match serde_json::from_slice(line) {
+                Ok(UsageLine::Header(found)) if number == 1 => header = Some(found),
+                Ok(UsageLine::End { .. }) => last_seal = number,
+                Ok(UsageLine::Stopped { .. } | UsageLine::Closed { .. }) => {
+                    last_line = Some(number);
+                }
+                _ => {}
             }
         })?;
         let header = header.ok_or_else(|| UsageFileError::NoUsageFile(path.into()))?;
-        Ok(Self { path, header, sha256: hex_digest(hash) })
+        Ok(Self { path, header, sha256: hex_digest(hash), last_seal, last_line })
+    }
+
+    /// Whether a node may still write to the file: it has neither a last line nor a successor.
+    fn is_open(&self, all: &[Self]) -> bool {
+        let is_successor = |other: &Self| {
+            other.header.node == self.header.node
+                && other.header.previous.as_ref().is_some_and(|previous| {
+                    previous.sha256 == self.sha256
+                        || self.path.file_name().is_some_and(|name| *name == *previous.file)
+                })
+        };
+        self.last_line.is_none() && !all.iter().any(is_successor)
     }
 
     /// Checks that the file before this one is present and unchanged.
@@ -111,16 +140,30 @@ impl<'a> OpenedFile<'a> {
         })
     }
 
+    /// Reports the rows of complete intervals, and all findings.
     fn read_rows(
         &self,
+        is_open: bool,
         see: &mut impl FnMut(u64, &UsageRow),
         findings: &mut Vec<UsageFinding>,
     ) -> Result<(), UsageFileError> {
         let (mut rows, mut hash, mut is_edited) = (0, Sha256::new(), false);
+        let (mut last_end, mut unsealed, mut has_hashes) = (None, None, false);
+        let last_line = self.last_line.unwrap_or(usize::MAX);
         each_line(self.path, |line, bytes| {
             let file = || self.path.to_owned();
             let damaged = || UsageFinding::Damaged { file: file(), line };
+            if line > last_line {
+                if line == last_line + 1 {
+                    findings.push(UsageFinding::AfterEnd { file: file(), line });
+                }
+                return;
+            }
             match serde_json::from_slice(bytes) {
+                // The last line may be one that the node is writing.
+                Ok(UsageLine::Row(_)) | Err(_) if line > self.last_seal => {
+                    unsealed.get_or_insert((line, 0)).1 += 1;
+                }
                 Ok(UsageLine::Row(row)) => {
                     rows += 1;
                     match parse_rfc3339(&row.time) {
@@ -128,14 +171,18 @@ impl<'a> OpenedFile<'a> {
                         None => findings.push(damaged()),
                     }
                 }
-                Ok(UsageLine::End { rows: counted, sha256, .. }) => {
+                Ok(UsageLine::End { end, rows: counted, sha256 }) => {
+                    last_end = Some(end);
                     let found = std::mem::take(&mut rows);
                     if found != counted {
                         findings.push(UsageFinding::Rows { file: file(), line, found, counted });
                     }
-                    let is_same = |sha256: String| sha256 == hex_digest(hash.clone());
+                    // Only files of an earlier version have no hashes at all.
+                    has_hashes |= sha256.is_some();
+                    let is_same =
+                        sha256.map_or(!has_hashes, |sha256| sha256 == hex_digest(hash.clone()));
                     // All later hashes differ too.
-                    if !is_edited && !sha256.is_none_or(is_same) {
+                    if !is_edited && !is_same {
                         is_edited = true;
                         findings.push(UsageFinding::Edited { file: file(), line });
                     }
@@ -150,7 +197,15 @@ impl<'a> OpenedFile<'a> {
                 Err(_) => findings.push(damaged()),
             }
             hash.update(bytes);
-        })
+        })?;
+        let file = || self.path.to_owned();
+        if let Some((line, rows)) = unsealed {
+            findings.push(UsageFinding::Unsealed { file: file(), line, rows, is_open });
+        }
+        if is_open {
+            findings.push(UsageFinding::Open { file: file(), last_end });
+        }
+        Ok(())
     }
 }
 
@@ -178,7 +233,7 @@ fn each_line(path: &Path, mut see: impl FnMut(usize, &[u8])) -> Result<(), Usage
 impl UsageFinding {
     /// Whether the report may be wrong.
     pub(super) fn is_error(&self) -> bool {
-        !matches!(self, Self::Copy(_))
+        !matches!(self, Self::Copy(_) | Self::Open { .. } | Self::Unsealed { is_open: true, .. })
     }
 }
 
@@ -205,6 +260,23 @@ impl fmt::Display for UsageFinding {
             Self::Damaged { file, line } => {
                 write!(f, "{}:{line}: not a line of a usage file; left out", file.display())
             }
+            Self::AfterEnd { file, line } => write!(
+                f,
+                "{}:{line}: lines were added after the last line of the node; left out",
+                file.display()
+            ),
+            Self::Unsealed { file, line, rows, is_open } => write!(
+                f,
+                "{}:{line}: {rows} rows are unsealed: no complete interval has them; left out{}",
+                file.display(),
+                if *is_open { ". The node may be writing them" } else { "" }
+            ),
+            Self::Open { file, last_end } => write!(
+                f,
+                "{}: still open or cut off: it has no last line; counted up to {}",
+                file.display(),
+                last_end.as_deref().unwrap_or("its start")
+            ),
             Self::Gap { file, from, to, reason } => {
                 write!(f, "{}: units from {from} to {to} are missing: {reason}", file.display())
             }

@@ -12,7 +12,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A file of node `node` after `previous`, and its hash.
+/// A stopped file of node `node` after `previous`, with one interval, and its hash.
 fn file(
     folder: &Path,
     name: &str,
@@ -23,11 +23,26 @@ fn file(
     let previous = previous.map_or("null".into(), |(file, sha256)| {
         format!("{{\"file\":\"{file}\",\"sha256\":\"{sha256}\"}}")
     });
-    let text = format!(
+    let head = format!(
         "{{\"tollgate_usage\":1,\"node\":\"{node}\",\"started\":\"2026-11-16T10:00:00.000000Z\",\"every\":60,\"previous\":{previous}}}\n{rows}"
     );
+    let text = format!("{}{STOPPED}", sealed(&head, 1, rows.matches("given_back").count()));
     fs::write(folder.join(name), &text).unwrap();
-    Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(&text)
+}
+
+const STOPPED: &str = "{\"stopped\":\"2026-11-16T10:30:00.000000Z\"}\n";
+
+fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The text with a line that ends an interval of this many rows.
+fn sealed(text: &str, minute: u64, rows: usize) -> String {
+    let hash = sha256(text);
+    format!(
+        "{text}{{\"end\":\"2026-11-16T10:{minute:02}:00.000000Z\",\"rows\":{rows},\"sha256\":\"{hash}\"}}\n"
+    )
 }
 
 fn row(
@@ -138,17 +153,9 @@ fn html_and_control_characters_are_escaped_everywhere() {
 fn edited_removed_and_doubled_rows_show_without_the_next_file() {
     let folder = folder("edited");
     let header = "{\"tollgate_usage\":1,\"node\":\"n\",\"started\":\"2026-11-16T10:00:00.000000Z\",\"every\":60,\"previous\":null}\n";
-    let end = |above: &str, minute: u64, rows: u64| {
-        let sha256: String = Sha256::digest(above).iter().map(|b| format!("{b:02x}")).collect();
-        format!(
-            "{{\"end\":\"2026-11-16T10:{minute:02}:00.000000Z\",\"rows\":{rows},\"sha256\":\"{sha256}\"}}\n"
-        )
-    };
     let rows = [row(0, "a", "1", 5, 0, 0), row(0, "a", "2", 6, 0, 0)];
-    let first = header.to_owned() + &rows.concat();
-    let first = first.clone() + &end(&first, 1, 2);
-    let second = first.clone() + &row(1, "a", "1", 7, 0, 0);
-    let whole = second.clone() + &end(&second, 2, 1);
+    let first = sealed(&(header.to_owned() + &rows.concat()), 1, 2);
+    let whole = sealed(&(first.clone() + &row(1, "a", "1", 7, 0, 0)), 2, 1) + STOPPED;
     let found = |text: &str| {
         let path = folder.join("f.jsonl");
         fs::write(&path, text).unwrap();
@@ -173,12 +180,48 @@ fn edited_removed_and_doubled_rows_show_without_the_next_file() {
     // Removes a whole interval.
     let without = header.to_owned() + &whole[first.len()..];
     assert!(matches!(&found(&without)[..], [UsageFinding::Edited { line: 3, .. }]));
+    // A seal without a hash, among seals with one, is not the node's.
+    let bare = "{\"end\":\"2026-11-16T10:03:00.000000Z\",\"rows\":0}\n";
+    let bare = found(&whole.replace(STOPPED, &(bare.to_owned() + STOPPED)));
+    assert!(matches!(&bare[..], [UsageFinding::Edited { line: 7, .. }]), "{bare:?}");
     // A file of an earlier version has no hashes.
     let old = whole.lines().map(|line| line.split(",\"sha256\"").next().unwrap());
     let old: String = old
         .map(|line| if line.ends_with('}') { format!("{line}\n") } else { format!("{line}}}\n") })
         .collect();
     assert_eq!(found(&old), []);
+}
+
+#[test]
+fn rows_behind_the_last_seal_or_the_last_line_do_not_count() {
+    let folder = folder("unsealed");
+    let (path, next) = (folder.join("f.jsonl"), folder.join("next.jsonl"));
+    let ghost = row(9, "a", "ghost", 1000, 0, 0);
+    file(&folder, "f.jsonl", "n", None, &row(0, "a", "1", 5, 0, 0));
+    let stopped = fs::read_to_string(&path).unwrap();
+    let open = stopped.strip_suffix(STOPPED).unwrap().to_owned();
+    let found = |text: &str, files: &[PathBuf]| {
+        fs::write(&path, text).unwrap();
+        let (totals, seen) = read(files, "user");
+        assert_eq!(totals.total().used(), 5, "{text}");
+        (seen.findings.iter().any(UsageFinding::is_error), seen.findings)
+    };
+    let alone = [path.clone()];
+    assert_eq!(found(&stopped, &alone), (false, vec![]));
+    let after = vec![UsageFinding::AfterEnd { file: path.clone(), line: 5 }];
+    assert_eq!(found(&(stopped.clone() + &ghost), &alone), (true, after));
+    // A seal of its own does not help a row behind the last line.
+    assert!(found(&sealed(&(stopped + &ghost), 10, 1), &alone).0);
+    let last_end = Some("2026-11-16T10:01:00.000000Z".into());
+    let is_open = || UsageFinding::Open { file: path.clone(), last_end: last_end.clone() };
+    assert_eq!(found(&open, &alone), (false, vec![is_open()]));
+    let unsealed =
+        |is_open| UsageFinding::Unsealed { file: path.clone(), line: 4, rows: 2, is_open };
+    let text = open + &ghost + "{\"time\":\"2026-11";
+    assert_eq!(found(&text, &alone), (false, vec![unsealed(true), is_open()]));
+    // A file with a successor is no longer written.
+    file(&folder, "next.jsonl", "n", Some(("f.jsonl", &sha256(&text))), "");
+    assert_eq!(found(&text, &[path.clone(), next]), (true, vec![unsealed(false)]));
 }
 
 #[test]
