@@ -20,8 +20,19 @@ pub(super) struct ChainFile {
     hash: Sha256,
     pub(super) bytes: u64,
     pub(super) started_us: u64,
+    /// The rows of complete intervals in the file.
+    pub(super) rows: u64,
     node: String,
     every_s: u64,
+}
+
+/// A file of this process that is no longer at its path.
+#[derive(Debug)]
+pub(super) struct MovedFile {
+    /// Whether no path leads to the file.
+    pub(super) is_removed: bool,
+    pub(super) started_us: u64,
+    pub(super) rows: u64,
 }
 
 /// The state in which an earlier process left its file.
@@ -71,16 +82,51 @@ impl ChainFile {
     pub(super) fn rotate(&mut self, now_us: u64) -> io::Result<()> {
         let before = self.mark();
         self.append(&[UsageLine::Closed { closed: rfc3339(now_us) }])?;
+        self.start_next(now_us, before)
+    }
+
+    /// Starts the next file. On failure this file goes on from the mark: nothing may follow its
+    /// last line.
+    fn start_next(&mut self, now_us: u64, before: (u64, Sha256)) -> io::Result<()> {
         let (node, sha256) = (self.node.clone(), Some(self.sha256()));
         match Self::create(&self.path, node, self.every_s, now_us, sha256) {
             Ok(next) => *self = next,
             Err(error) => {
-                // The file goes on, and nothing may follow its last line.
                 self.undo(before);
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Starts the next file if the path no longer leads to this one. Returns this file then.
+    pub(super) fn follow_moved(&mut self, now_us: u64) -> io::Result<Option<MovedFile>> {
+        let Some(is_removed) = self.file_moved()? else { return Ok(None) };
+        let before = self.mark();
+        if !is_removed {
+            self.append(&[UsageLine::Closed { closed: rfc3339(now_us) }])?;
+        }
+        let moved = MovedFile { is_removed, started_us: self.started_us, rows: self.rows };
+        self.start_next(now_us, before)?;
+        Ok(Some(moved))
+    }
+
+    /// Whether the file was removed (true) or renamed (false); `None` if it is at its path.
+    #[cfg(unix)]
+    fn file_moved(&self) -> io::Result<Option<bool>> {
+        use std::os::unix::fs::MetadataExt;
+        let open = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => Ok(None),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(Some(open.nlink() == 0)),
+        }
+    }
+
+    /// Other systems do not remove or rename a file that is open.
+    #[cfg(not(unix))]
+    fn file_moved(&self) -> io::Result<Option<bool>> {
+        Ok(None)
     }
 
     /// Creates the next file under a temporary name, then renames both files.
@@ -115,12 +161,14 @@ impl ChainFile {
             hash: Sha256::new(),
             bytes: 0,
             started_us: now_us,
+            rows: 0,
             node,
             every_s,
         };
         file.append(&[UsageLine::Header(header)])?;
         file.sync()?;
-        if let Some(archive) = archive {
+        // An operator may have removed the file.
+        if let Some(archive) = archive.filter(|_| path.exists()) {
             fs::rename(path, archive)?;
         }
         fs::rename(&next, path)?;

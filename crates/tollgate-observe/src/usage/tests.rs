@@ -221,6 +221,59 @@ fn a_rotation_that_fails_leaves_the_file_open() {
     assert_eq!(lines(&world.path()).len(), 1, "the next file has begun");
 }
 
+/// Writes a minute, moves the file out of its path, and writes the next minute.
+fn move_file(name: &str, move_it: impl FnOnce(&Path)) -> UsageWorld {
+    let limits = "{name: l, key: [user], rate: 1000/min}";
+    let world = UsageWorld::new(name, "every: 1m", limits);
+    let (mut writer, trail) = (world.open(START), world.trail());
+    for user in ["a", "b"] {
+        world.check(START, &[("user", user)], 1);
+    }
+    writer.write_over(&world.node, &trail, START + MINUTE, &mut || {});
+    move_it(&world.path());
+    world.check(START + MINUTE, &[("user", "a")], 1);
+    for minute in 2..4 {
+        writer.write_over(&world.node, &trail, START + minute * MINUTE, &mut || {});
+    }
+    writer.stop(&world.node, &trail, START + 4 * MINUTE);
+    world
+}
+
+#[test]
+fn a_removed_file_is_followed_by_one_that_says_so() {
+    let world = move_file("removed", |path| fs::remove_file(path).unwrap());
+    let [UsageLine::Header(header), UsageLine::Gap { gap }, UsageLine::Row(row), ..] =
+        &lines(&world.path())[..]
+    else {
+        panic!("{:?}", lines(&world.path()))
+    };
+    assert!(header.previous.is_some());
+    assert_eq!(gap.from.as_deref(), Some("2023-11-14T22:14:00.000000Z"));
+    assert!(gap.reason.contains("removed"), "{gap:?}");
+    assert_eq!(row.admitted, 1);
+    assert_eq!(world.trail().stats().lost_rows, 2);
+    assert_eq!(fs::read_dir(&world.folder).unwrap().count(), 1, "one file, begun once");
+}
+
+#[test]
+fn a_renamed_file_is_closed_and_followed() {
+    let world = move_file("renamed", |path| {
+        fs::rename(path, path.with_file_name("old")).unwrap();
+        fs::write(path, "another file").unwrap();
+    });
+    let [UsageLine::Header(header), UsageLine::Row(_), ..] = &lines(&world.path())[..] else {
+        panic!("{:?}", lines(&world.path()))
+    };
+    let old = world.folder.join("old");
+    let hash: String =
+        Sha256::digest(fs::read(&old).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(header.previous.as_ref().unwrap().sha256, hash);
+    assert!(matches!(lines(&old).last(), Some(UsageLine::Closed { .. })));
+    assert_eq!((rows(&old).len(), world.trail().stats().lost_rows), (2, 0));
+    // The file that took the path is kept aside.
+    assert_eq!(fs::read_dir(&world.folder).unwrap().count(), 3);
+}
+
 #[test]
 fn a_start_after_a_crash_tells_of_the_gap_and_continues_the_chain() {
     let limits = "{name: l, key: [user], rate: 1000/min}";

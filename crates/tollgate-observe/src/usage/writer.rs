@@ -93,6 +93,9 @@ impl UsageWriter {
     ) {
         lock(&trail.reservations).expire(now_us);
         self.collect(trail, now_us / self.every_us);
+        if !self.follow_moved(trail, now_us) {
+            return;
+        }
         let sources = (node, trail);
         self.write_waiting(sources, |interval, every_us| (interval + 1) * every_us, rest);
         let age_us = now_us.saturating_sub(self.file.started_us);
@@ -106,11 +109,42 @@ impl UsageWriter {
     /// Writes all intervals, the current one included, and the end of the process.
     pub(super) fn stop(&mut self, node: &dyn ObservedNode, trail: &UsageTrail, now_us: u64) {
         self.collect(trail, u64::MAX);
+        if !self.follow_moved(trail, now_us) {
+            return;
+        }
         let end_us = |interval: u64, every_us: u64| ((interval + 1) * every_us).min(now_us);
         self.write_waiting((node, trail), end_us, &mut || {});
         let stopped = self.file.append(&[UsageLine::Stopped { stopped: rfc3339(now_us) }]);
         let stopped = stopped.and_then(|()| self.file.sync());
         self.report(stopped);
+    }
+
+    /// Starts the next file if an operator removed or renamed the current one. Returns whether
+    /// there is a file to write to.
+    fn follow_moved(&mut self, trail: &UsageTrail, now_us: u64) -> bool {
+        let moved = match self.file.follow_moved(now_us) {
+            Ok(None) => return true,
+            Ok(Some(moved)) => moved,
+            Err(error) => {
+                self.report(Err(error));
+                return false;
+            }
+        };
+        let (file, rows) = (self.file.path.display(), moved.rows);
+        if !moved.is_removed {
+            tracing::warn!(%file, "the usage file was renamed; a new file continues the chain");
+            return true;
+        }
+        tracing::warn!(%file, rows, "the usage file was removed with its rows; a new file begins");
+        trail.lost_rows.fetch_add(rows, Relaxed);
+        if rows > 0 {
+            let from = Some(rfc3339(moved.started_us));
+            let reason = "the file was removed while the process wrote to it".into();
+            self.gap = Some(GapLine { from, to: rfc3339(now_us), reason });
+        }
+        let written = self.write_gap();
+        self.report(written);
+        true
     }
 
     /// Takes the rows of all earlier intervals from the shards.
@@ -171,6 +205,7 @@ impl UsageWriter {
                 self.waiting.insert(interval, rows);
                 return;
             }
+            self.file.rows += count;
             trail.written_rows.fetch_add(count, Relaxed);
         }
     }
