@@ -30,6 +30,7 @@ mod trusts_all;
 mod unknown_code;
 mod unlimited_without_attribute;
 mod unsettled;
+mod unstable_keys;
 mod unsupplied;
 mod unused_cost;
 mod unused_key;
@@ -82,6 +83,7 @@ lints! {
     empty_share,
     single_unit,
     caller_time,
+    unstable_keys,
 }
 
 /// Returns the warnings for a file without errors, in file order, except those that `lint.allow`

@@ -56,6 +56,12 @@ fn settings(out: &mut String, choice: &Choice) {
             "# Who used how much in each minute, in files chained by hash: `tollgate usage report`.\n\
              usage: {file: usage.jsonl, every: 1m}\n",
         );
+        if !choice.is_shared {
+            out.push_str(
+                "# Files have keys hashed with this secret: long, random, and the same after each start.\n\
+                 keys_secret: {env: TOLLGATE_KEYS_SECRET}\n",
+            );
+        }
     }
     match choice.purpose {
         Purpose::Bill => out.push_str(
