@@ -7,6 +7,7 @@
 
 mod chain;
 mod format;
+mod key_quota;
 mod reservations;
 mod shard;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub use thread::UsageThread;
 pub use writer::UsageError;
 
 use ahash::RandomState;
+use key_quota::KeyQuota;
 use reservations::Reservations;
 use shard::{UsageShard, UsageUnits};
 use std::cell::RefCell;
@@ -37,8 +39,8 @@ pub struct UsageTrail {
     shards: Box<[Mutex<UsageShard>]>,
     hasher: RandomState,
     every_us: u64,
-    /// Limit of keys per interval in one shard.
-    shard_keys_max: usize,
+    /// The keys of the current interval, over all shards.
+    key_quota: KeyQuota,
     /// The limit and the key index of each state id seen.
     states: Mutex<BTreeMap<u64, StateLimit>>,
     reservations: Mutex<Reservations>,
@@ -78,14 +80,12 @@ pub struct UsageStats {
 impl UsageTrail {
     /// Creates an empty trail.
     pub fn new(settings: &settings::Usage) -> Self {
-        // Keys spread unevenly over shards: an eighth of slack holds `max_keys` almost certainly.
-        let share = settings.keys_max.div_ceil(SHARDS);
         let every_us = u64::try_from(settings.every.as_micros()).unwrap_or(u64::MAX);
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             every_us: every_us.max(1),
-            shard_keys_max: share + share / 8 + 16,
+            key_quota: KeyQuota::new(settings.keys_max),
             states: Mutex::default(),
             reservations: Mutex::default(),
             overflowed: AtomicU64::new(0),
@@ -162,14 +162,15 @@ impl UsageTrail {
             shard::write_row_key(row_key, charged.state_id, charged.tier, Some(charged.key));
             let interval = charged.now_us / self.every_us;
             let shard = self.shard_of(row_key);
-            let added = lock(shard).add(interval, row_key, units, self.shard_keys_max);
+            let has_room = || self.key_quota.take(interval);
+            let added = lock(shard).add(interval, row_key, units, has_room);
             if let Some(is_new) = added {
                 return is_new;
             }
             self.overflowed.fetch_add(1, Relaxed);
             shard::write_row_key(row_key, charged.state_id, charged.tier, None);
             let shard = self.shard_of(row_key);
-            lock(shard).add(interval, row_key, units, usize::MAX).unwrap_or(false)
+            lock(shard).add(interval, row_key, units, || true).unwrap_or(false)
         })
     }
 

@@ -31,14 +31,14 @@ impl UsageUnits {
 }
 
 impl UsageShard {
-    /// Adds units. Returns whether the key is new, or `None` if there is no room for it. Units of a
-    /// past interval count for the current one.
+    /// Adds units. Returns whether the key is new, or `None` if it is and `has_room` refuses it.
+    /// Units of a past interval count for the current one.
     pub(super) fn add(
         &mut self,
         interval: u64,
         row_key: &[u8],
         units: UsageUnits,
-        keys_max: usize,
+        has_room: impl FnOnce() -> bool,
     ) -> Option<bool> {
         if interval > self.interval {
             self.close(interval);
@@ -47,7 +47,7 @@ impl UsageShard {
             known.add(units);
             return Some(false);
         }
-        if self.rows.len() >= keys_max {
+        if !has_room() {
             return None;
         }
         self.rows.insert(row_key.into(), units);

@@ -356,18 +356,23 @@ fn a_file_that_takes_nothing_costs_rows_and_no_memory() {
 #[test]
 fn keys_beyond_the_most_are_counted_without_a_name() {
     let limits = "{name: l, key: [user], rate: 1000000/min}";
-    let world = UsageWorld::new("overflow", "every: 1m, max_keys: 1000", limits);
-    let (mut writer, trail) = (world.open(START), world.trail());
-    for user in 0..20_000 {
-        world.check(START, &[("user", &user.to_string())], 1);
+    for keys_max in [1, 1_000] {
+        let usage = format!("every: 1m, max_keys: {keys_max}");
+        let world = UsageWorld::new("overflow", &usage, limits);
+        let (mut writer, trail) = (world.open(START), world.trail());
+        for minute in 0..2 {
+            for user in 0..5_000 {
+                world.check(START + minute * MINUTE, &[("user", &user.to_string())], 1);
+            }
+        }
+        writer.stop(&world.node, &trail, START + MINUTE);
+        let rows = rows(&world.path());
+        assert_eq!(rows.iter().map(|row| row.admitted).sum::<u64>(), 10_000, "no unit is lost");
+        // Each minute has its own quota.
+        let named = rows.iter().filter(|row| row.key.is_some()).count();
+        assert_eq!((named, rows.len() - named), (2 * keys_max, 2));
+        assert_eq!(trail.stats().overflowed, 10_000 - 2 * keys_max as u64);
     }
-    writer.stop(&world.node, &trail, START);
-    let rows = rows(&world.path());
-    assert_eq!(rows.iter().map(|row| row.admitted).sum::<u64>(), 20_000, "no unit is lost");
-    let named = rows.iter().filter(|row| row.key.is_some()).count();
-    assert!((1_000..6_000).contains(&named), "{named}");
-    assert_eq!(rows.len() - named, 1);
-    assert!(trail.stats().overflowed > 10_000);
 }
 
 #[test]
