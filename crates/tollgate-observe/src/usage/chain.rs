@@ -41,7 +41,7 @@ pub(super) struct EarlierFile {
     header: Option<UsageHeader>,
     sha256: String,
     /// The end of the last complete interval.
-    pub(super) last_end: Option<String>,
+    last_end: Option<String>,
     /// Whether the process shut down cleanly.
     pub(super) is_stopped: bool,
 }
@@ -245,12 +245,17 @@ impl EarlierFile {
         Ok(earlier)
     }
 
-    /// The line that reports the units lost in a crash.
+    /// The last time in the file: the end of its last interval, or its start.
+    pub(super) fn last_time(&self) -> Option<&str> {
+        let started = || self.header.as_ref().map(|header| &*header.started);
+        self.last_end.as_deref().or_else(started)
+    }
+
+    /// The line that reports the units lost in a crash. If the clock was ahead, it has no start.
     pub(super) fn crash_gap(&self, now_us: u64) -> GapLine {
-        let started = || self.header.as_ref().map(|header| header.started.clone());
-        let from = self.last_end.clone().or_else(started);
-        let reason = "the process did not end in order".into();
-        GapLine { from, to: rfc3339(now_us), reason }
+        let (last, to) = (self.last_time(), rfc3339(now_us));
+        let from = last.filter(|last| **last <= *to).map(Into::into);
+        GapLine { from, to, reason: "the process did not end in order".into() }
     }
 }
 

@@ -320,6 +320,19 @@ fn a_clock_that_went_back_loses_no_row() {
 }
 
 #[test]
+fn a_crash_before_a_clock_that_went_back_has_a_gap_without_a_start() {
+    let world = UsageWorld::new("clock-crash", "every: 1m", "{name: l, rate: 1/min}");
+    drop(world.open(START + MINUTE));
+    let (_, earlier) = ChainFile::begin(&world.path(), 60, START).unwrap();
+    let earlier = earlier.unwrap();
+    assert_eq!(earlier.last_time(), Some("2023-11-14T22:15:00.000000Z"), "the header's");
+    let gap = earlier.crash_gap(START);
+    assert_eq!((gap.from, &*gap.to), (None, "2023-11-14T22:14:00.000000Z"));
+    let gap = earlier.crash_gap(START + 2 * MINUTE);
+    assert_eq!(gap.from.as_deref(), earlier.last_time());
+}
+
+#[test]
 fn two_processes_do_not_share_a_file() {
     let world = UsageWorld::new("lock", "every: 1m", "{name: l, rate: 1/min}");
     let _first = world.open(START);

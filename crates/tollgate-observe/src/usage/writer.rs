@@ -54,9 +54,8 @@ impl UsageWriter {
             ChainFile::begin(&path, every_us / 1_000_000, now_us).map_err(failed)?;
         let mut gap = None;
         if let Some(earlier) = earlier {
-            if earlier.last_end.as_deref().is_some_and(|end| *end > *rfc3339(now_us)) {
-                let last = earlier.last_end.as_deref().unwrap_or_default();
-                tracing::warn!(last, "the clock is behind the last row of the usage trail");
+            if let Some(last) = earlier.last_time().filter(|last| **last > *rfc3339(now_us)) {
+                tracing::warn!(last, "the clock is behind the last time of the usage trail");
             }
             if !earlier.is_stopped {
                 let lost = earlier.crash_gap(now_us);
