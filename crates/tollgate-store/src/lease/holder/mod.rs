@@ -1,13 +1,15 @@
 //! The holder's side of a lease: the units that a process holds, and its requests for more.
 
-mod grants;
 mod snapshot;
 
 pub use snapshot::LimitSnapshot;
 
 use super::demand::Demand;
 use super::{BookSummary, Holder, LeaseTerms, LedgerReply, LedgerRequest, shortest_local_us};
-use grants::{GRANTS_MAX, Grant};
+
+/// Limit of separate grants. More arrive only while most are nearly spent; then the two oldest are
+/// merged.
+const GRANTS_MAX: usize = 4;
 
 /// The units that a process holds of one limit for one key.
 ///
@@ -42,6 +44,15 @@ pub struct Lease {
     ask_not_before_us: u64,
     demand: Demand,
     snapshot: LimitSnapshot,
+}
+
+/// Units that were granted together, and expire together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grant {
+    units: u64,
+    expires_us: u64,
+    /// The time of the grant, by the store's clock.
+    granted_us: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,6 +226,57 @@ impl Lease {
             self.queue_return(grant.units, grant.granted_us);
         }
         self.grant_count = 0;
+    }
+
+    /// Returns the units of expired grants.
+    fn expire(&mut self, now_us: u64) {
+        while self.grant_count > 0 && now_us >= self.grants[0].expires_us {
+            let grant = self.pop_oldest_grant();
+            self.queue_return(grant.units, grant.granted_us);
+        }
+    }
+
+    /// Queues units for return. They leave the balance before the store learns of the return (I5).
+    fn queue_return(&mut self, units: u64, granted_us: u64) {
+        if units > 0 {
+            self.returned += units;
+            self.return_at_us = self.return_at_us.min(granted_us);
+        }
+    }
+
+    fn take_oldest_first(&mut self, mut units: u64) {
+        while self.grant_count > 0 {
+            let grant = &mut self.grants[0];
+            let taken = units.min(grant.units);
+            grant.units -= taken;
+            units -= taken;
+            if grant.units > 0 {
+                return;
+            }
+            self.pop_oldest_grant();
+        }
+    }
+
+    fn add_grant(&mut self, grant: Grant) {
+        if self.grant_count == GRANTS_MAX {
+            let oldest = self.pop_oldest_grant();
+            self.grants[0].units += oldest.units;
+            self.grants[0].expires_us = self.grants[0].expires_us.min(oldest.expires_us);
+            self.grants[0].granted_us = self.grants[0].granted_us.min(oldest.granted_us);
+        }
+        // Sorted by expiry.
+        let index = self.grants[..self.grant_count]
+            .partition_point(|one| one.expires_us <= grant.expires_us);
+        self.grants[index..=self.grant_count].rotate_right(1);
+        self.grants[index] = grant;
+        self.grant_count += 1;
+    }
+
+    fn pop_oldest_grant(&mut self) -> Grant {
+        let grant = self.grants[0];
+        self.grants[..self.grant_count].rotate_left(1);
+        self.grant_count -= 1;
+        grant
     }
 
     /// Builds the request to send at `now_us`. With `assert`, it only re-asserts and returns units.
