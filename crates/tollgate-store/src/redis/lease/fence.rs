@@ -4,7 +4,8 @@
 //! after the decision. The connection task reads the marker after the batch, in the same write.
 //! That costs Redis one `GET` per batch; limits without a fence pay nothing.
 
-use super::{Leases, script};
+use super::Leases;
+use super::takeover::marker_id;
 use crate::redis::client::Servers;
 use crate::redis::client::server::Server;
 use crate::sync::{Lock, lock};
@@ -29,7 +30,7 @@ impl Fence {
 
     /// Records the marker of `server` after a batch.
     pub(crate) fn record(&self, server: &Arc<Server>, connection: u64, marker: Option<&[u8]>) {
-        let marker = marker.and_then(script::marker_id);
+        let marker = marker.and_then(marker_id);
         lock(&self.0).push(MarkerSighting { server: Arc::clone(server), connection, marker });
     }
 }

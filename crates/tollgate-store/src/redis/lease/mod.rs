@@ -12,12 +12,11 @@ mod registry;
 mod release;
 mod renewal;
 mod report;
-mod script;
 mod stats;
 mod table;
 mod takeover;
 
-pub use script::{lease_reply, lease_script};
+pub use renewal::{lease_reply, lease_script};
 pub use stats::LeaseStats;
 
 pub(super) use decide::DecisionTimes;

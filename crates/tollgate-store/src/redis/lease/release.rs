@@ -1,16 +1,20 @@
 //! Returns all leases when the process ends, and clears ledgers when an operator resets a key.
 
-use super::{Leases, script};
+use super::Leases;
 use crate::StoreError;
 use crate::redis::RedisStore;
 use crate::redis::batch::ScriptTables;
 use crate::redis::client::Servers;
 use crate::redis::key::grant_book_key;
+use crate::redis::script::Script;
 use crate::redis::script::msgpack::array;
 use futures_util::stream::{self, StreamExt};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+
+/// Removes a key's state and empties its ledger.
+static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
 
 /// Limit of calls in flight.
 const CALLS: usize = 64;
@@ -47,9 +51,7 @@ impl RedisStore {
             let mut tables = ScriptTables::default();
             tables.key_index_of(grant_book_key(name));
             tables.key_index_of(name.clone());
-            async move {
-                self.servers.call(slot, &script::CLEAR, &tables, array(&[]), None).await.map(drop)
-            }
+            async move { self.servers.call(slot, &CLEAR, &tables, array(&[]), None).await.map(drop) }
         };
         futures_util::future::try_join_all(names.iter().map(clear)).await.map(drop)
     }

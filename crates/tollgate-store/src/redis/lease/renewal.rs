@@ -1,28 +1,35 @@
 //! The renewal task: asks for units, returns them, re-asserts them, and checks primaries.
 
-use super::{LeaseAddress, LeaseCommand, Leases, script};
+use super::{LeaseAddress, LeaseCommand, Leases};
 use crate::StoreError;
-use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, Trust};
+use crate::lease::{LEDGER_LUA, LeaseTerms, LedgerReply, LedgerRequest, Trust};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::rows::{bytes, invalid_reply};
 use crate::redis::client::Servers;
 use crate::redis::client::server::Server;
 use crate::redis::client::supervise::jitter;
 use crate::redis::key::grant_book_key;
+use crate::redis::script::Script;
+use crate::redis::script::msgpack::{array, clamp, numbers};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::sleep;
+use tollgate_core::{LimitParams, lua};
 
 /// Limit of calls in flight for renewals. Checks of primaries may exceed it.
 const CALLS: usize = 256;
 /// The shortest and the longest pause between two sweeps over all leases.
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
+
+/// The ledger scripts, one per algorithm.
+static LEDGERS: [OnceLock<Script>; lua::MIRRORS.len()] =
+    [const { OnceLock::new() }; lua::MIRRORS.len()];
 
 /// One call of the ledger script.
 struct RenewalRequest {
@@ -262,10 +269,37 @@ async fn send_renewal(
     tables.key_index_of(name.to_vec());
     tables.key_index_of(grant_book_key(name));
     tables.params_index(&terms.store_params);
-    let (script, program) =
-        (script::ledger(&terms.store_params), script::pack_request(terms, request));
+    let (script, program) = (ledger_script(&terms.store_params), pack_request(terms, request));
     let call = servers.script_call(script, &tables, program, None);
     let value = servers.background_call(*slot, call).await?;
     let packed = bytes(value).flatten().ok_or_else(invalid_reply)?;
-    script::lease_reply(&packed).ok_or_else(invalid_reply)
+    lease_reply(&packed).ok_or_else(invalid_reply)
+}
+
+/// The ledger script for a limit with these params.
+fn ledger_script(store_params: &LimitParams) -> &'static Script {
+    let index = lua::to_lua_params(store_params)[0].saturating_sub(1) as usize;
+    let index = index.min(LEDGERS.len() - 1);
+    LEDGERS[index].get_or_init(|| Script::new(1 << index, false, [LEDGER_LUA]))
+}
+
+fn pack_request(terms: &LeaseTerms, request: &LedgerRequest) -> Vec<u8> {
+    array(&request.to_script_args(terms).map(clamp))
+}
+
+/// The ledger script for these terms, its packed params and its packed request. For tests that call
+/// the script on a server.
+pub fn lease_script(
+    terms: &LeaseTerms,
+    request: &LedgerRequest,
+) -> (&'static str, Vec<u8>, Vec<u8>) {
+    let mut tables = ScriptTables::default();
+    tables.params_index(&terms.store_params);
+    let [packed, _] = tables.packed();
+    (&ledger_script(&terms.store_params).text, packed, pack_request(terms, request))
+}
+
+/// Reads the ledger script's reply; `None` if it is malformed.
+pub fn lease_reply(bytes: &[u8]) -> Option<LedgerReply> {
+    LedgerReply::from_script_reply(numbers(bytes)?)
 }

@@ -4,15 +4,17 @@
 //! and no grace period begins. A process that cannot prove this waits a moment for other processes.
 
 use super::Leases;
-use super::script::{self, MarkerReply, OtherServersMarker};
 use crate::StoreError;
-use crate::lease::{MarkerReading, ReplicationStatus};
+use crate::lease::{MARKER_LUA, MarkerOwner, MarkerReading, ReplicationStatus};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::rows::{bytes, invalid_reply};
 use crate::redis::client::Servers;
 use crate::redis::client::connection::Link;
 use crate::redis::client::server::Server;
-use std::sync::Arc;
+use crate::redis::script::Script;
+use redis::Value;
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -22,11 +24,35 @@ const POLLS: u32 = 100;
 /// The pause between two polls.
 const POLL: Duration = Duration::from_millis(5);
 
+/// Reads the marker of a primary.
+static MARKER: LazyLock<Script> = LazyLock::new(|| Script::of(MARKER_LUA));
+/// The TTL of a marker: much longer than any grace period.
+const MARKER_TTL_MS: &str = "86400000";
+
 /// The server that wrote a marker, as far as this process knows it.
 struct OldPrimary {
     /// The age of the marker.
     age_us: u64,
     link: Link,
+}
+
+/// The reply of the marker script.
+#[derive(Debug)]
+enum MarkerReply {
+    Own(MarkerReading),
+    OtherServers(OtherServersMarker),
+}
+
+/// The marker of another server, and the server that has it now.
+#[derive(Debug)]
+struct OtherServersMarker {
+    id: u128,
+    /// The marker, the run and the history of the server, as texts from the script.
+    texts: [String; 3],
+    /// The server that wrote the marker; `None` if it hides its ids.
+    owner: Option<MarkerOwner>,
+    /// The current server; `None` if it hides its ids.
+    server: Option<ReplicationStatus>,
 }
 
 impl Leases {
@@ -104,7 +130,7 @@ fn parse_status(info: &str) -> Option<ReplicationStatus> {
     let field = |name: &str| {
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     };
-    let id = |name: &str| script::id_of(field(name)?);
+    let id = |name: &str| id_of(field(name)?);
     Some(ReplicationStatus {
         run: id("run_id")?,
         is_replica: field("role")? != "master",
@@ -134,9 +160,65 @@ async fn call_marker_script(
 ) -> Result<MarkerReply, StoreError> {
     let mut tables = ScriptTables::default();
     tables.key_index_of(marker_key(server).await.ok_or_else(invalid_reply)?);
-    let call = servers.script_call(&script::MARKER, &tables, script::marker_args(claim), None);
+    let call = servers.script_call(&MARKER, &tables, marker_args(claim), None);
     let value = servers.background_call_at(server, call).await?;
-    script::marker_reply(value).ok_or_else(invalid_reply)
+    marker_reply(value).ok_or_else(invalid_reply)
+}
+
+/// The arguments of the marker script. A marker in `claim` is replaced by a marker of this age.
+fn marker_args(claim: Option<(OtherServersMarker, u64)>) -> Vec<u8> {
+    let Some((foreign, age_us)) = claim else { return MARKER_TTL_MS.as_bytes().to_vec() };
+    let [marker, run, history] = &foreign.texts;
+    format!("{MARKER_TTL_MS} {marker} {run} {history} {age_us}").into_bytes()
+}
+
+/// The id of a marker: its server and its time. The history between them may change.
+pub(super) fn marker_id(marker: &[u8]) -> Option<u128> {
+    let mut parts = marker.split(|byte| *byte == b':');
+    let (run, since) = (parts.next()?, parts.nth(1)?);
+    let digest = Sha256::new().chain_update(run).chain_update(b":").chain_update(since).finalize();
+    digest.first_chunk::<16>().map(|half| u128::from_be_bytes(*half))
+}
+
+/// Parses a Redis id of 40 hexadecimal digits; the first 32 suffice.
+fn id_of(text: &str) -> Option<u128> {
+    u128::from_str_radix(text.get(..32)?, 16).ok()
+}
+
+/// Reads the marker script's reply.
+fn marker_reply(value: Value) -> Option<MarkerReply> {
+    let Value::Array(parts) = value else { return None };
+    let texts = parts.into_iter().map(|part| String::from_utf8(bytes(part)??).ok());
+    let texts = texts.collect::<Option<Vec<_>>>()?;
+    match <[String; 2]>::try_from(texts) {
+        Ok([marker, age]) => Some(MarkerReply::Own(MarkerReading {
+            run: marker_id(marker.as_bytes())?,
+            age_us: age.parse().ok()?,
+            replaced: None,
+        })),
+        Err(texts) => foreign_marker(texts).map(MarkerReply::OtherServers),
+    }
+}
+
+fn foreign_marker(texts: Vec<String>) -> Option<OtherServersMarker> {
+    let [marker, run, history, previous, previous_end] = <[String; 5]>::try_from(texts).ok()?;
+    let mut parts = marker.split(':').map(id_of);
+    let owner = || Some(MarkerOwner { run: parts.next()??, history: parts.next()?? });
+    let server = || {
+        Some(ReplicationStatus {
+            run: id_of(&run)?,
+            is_replica: false,
+            history: id_of(&history)?,
+            previous: id_of(&previous)?,
+            previous_end: previous_end.parse().ok()?,
+        })
+    };
+    Some(OtherServersMarker {
+        id: marker_id(marker.as_bytes())?,
+        owner: { owner }(),
+        server: server(),
+        texts: [marker, run, history],
+    })
 }
 
 #[cfg(test)]
