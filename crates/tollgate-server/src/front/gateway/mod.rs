@@ -8,7 +8,7 @@
 //! upstream    which upstream, and by which connection
 //! forward     headers for the upstream and for the client, without hop-by-hop headers
 //! exchange    the request to the upstream and its response, by HTTP/1.1 or HTTP/2
-//! respond     answers of the gateway itself, and the outcome that is counted
+//! respond     answers of the gateway itself
 //! ```
 
 mod exchange;
@@ -26,14 +26,18 @@ pub(crate) use upstream::{UpstreamStatus, check};
 use crate::{Node, tls::Certificate};
 use exchange::{ClientHop, Exchange, ExchangeError};
 use hyper::Version;
-use respond::{OutcomeRecorder, observe, refuse, status};
+use respond::{refuse, status};
 use state::MaintenanceTask;
-use std::{rc::Rc, sync::Arc};
-use tollgate::engine::{Rules, UpstreamOutcome};
+use std::{rc::Rc, sync::Arc, time::Duration};
+use tollgate::engine::{Rules, UpstreamOutcome, Verdict};
 use tollgate_net::{ClientConnection, Handler, HttpResponse, RefusedRequest, Request, RequestHead};
-use tollgate_observe::metrics::{Front, Outcome};
-use tollgate_observe::record::{AccessEntry, AccessLog, PendingAccess};
+use tollgate_observe::metrics::{Front, Metrics, Outcome};
+use tollgate_observe::record::{
+    AccessEntry, AccessLog, DecidedKey, DecidedRequest, PendingAccess, RECORDED_HEADERS,
+};
+use tollgate_observe::top::CountedRequest;
 use tollgate_policy::address::unmap;
+use tollgate_policy::facts::Facts;
 use tollgate_tower::{Admission, CheckOptions, Engine, HttpDecision};
 use upstream::{Pool, UpstreamServer};
 use validate::validate;
@@ -223,6 +227,41 @@ impl Gateway {
             admission.respond_status(answer.status, now_us, |_| None).finish(&[]);
         }
         error.map_or(Outcome::Admitted, ExchangeError::outcome)
+    }
+}
+
+/// Counts, traces and logs a decision.
+fn observe<'a>(
+    node: &'a Node,
+    head: &'a RequestHead<'_>,
+) -> impl Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
+    move |rules, facts, verdict, start_us| {
+        let end_us = node.clock.now_us();
+        let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
+        node.metrics.observe(Front::Gateway, elapsed);
+        node.metrics.count_tier(rules, facts, verdict);
+        let counted = CountedRequest { rules, facts, cost: 1, verdict };
+        node.top.take_off_shed(end_us, &counted);
+        if node.watches_decisions() {
+            let (front, key, is_peek) = (Front::Gateway.name(), DecidedKey::Facts(facts), false);
+            let [parent, request_id] = RECORDED_HEADERS.map(|name| head.headers.text(name));
+            let decided =
+                DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+            node.records.record(&node.keys, rules, &decided, verdict);
+        }
+    }
+}
+
+/// Counts a request when dropped. Without an outcome, the client left or the handler panicked.
+struct OutcomeRecorder<'a> {
+    metrics: &'a Metrics,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for OutcomeRecorder<'_> {
+    fn drop(&mut self) {
+        let cancelled = if std::thread::panicking() { Outcome::Error } else { Outcome::Abandoned };
+        self.metrics.count_request(Front::Gateway, self.outcome.unwrap_or(cancelled));
     }
 }
 

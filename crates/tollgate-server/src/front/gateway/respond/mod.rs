@@ -1,18 +1,13 @@
-//! Answers of the gateway itself, and the outcome that is counted.
+//! Answers of the gateway itself.
 
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::{Node, front::ambiguous_path::LoggedReasons};
+use crate::front::ambiguous_path::LoggedReasons;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
-use std::time::Duration;
-use tollgate::engine::{Rules, Verdict};
 use tollgate_net::{BodyError, HttpResponse, RequestHead};
-use tollgate_observe::metrics::{Front, Metrics, Outcome};
-use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
-use tollgate_observe::top::CountedRequest;
-use tollgate_policy::facts::Facts;
+use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_tower::{Ambiguity, Refusal};
 
@@ -63,28 +58,6 @@ pub(super) fn ambiguous(
     Outcome::Invalid
 }
 
-/// Counts, traces and logs a decision.
-pub(super) fn observe<'a>(
-    node: &'a Node,
-    head: &'a RequestHead<'_>,
-) -> impl Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
-    move |rules, facts, verdict, start_us| {
-        let end_us = node.clock.now_us();
-        let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
-        node.metrics.observe(Front::Gateway, elapsed);
-        node.metrics.count_tier(rules, facts, verdict);
-        let counted = CountedRequest { rules, facts, cost: 1, verdict };
-        node.top.take_off_shed(end_us, &counted);
-        if node.watches_decisions() {
-            let (front, key, is_peek) = (Front::Gateway.name(), DecidedKey::Facts(facts), false);
-            let [parent, request_id] = RECORDED_HEADERS.map(|name| head.headers.text(name));
-            let decided =
-                DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
-            node.records.record(&node.keys, rules, &decided, verdict);
-        }
-    }
-}
-
 /// Answers a refused request, in the format that its headers accept.
 pub(super) fn refuse(
     refusal: Refusal,
@@ -102,17 +75,4 @@ pub(super) fn refuse(
     }
     answer.set(refusal.into_response(&accepts));
     outcome
-}
-
-/// Counts a request when dropped. Without an outcome, the client left or the handler panicked.
-pub(super) struct OutcomeRecorder<'a> {
-    pub(super) metrics: &'a Metrics,
-    pub(super) outcome: Option<Outcome>,
-}
-
-impl Drop for OutcomeRecorder<'_> {
-    fn drop(&mut self) {
-        let cancelled = if std::thread::panicking() { Outcome::Error } else { Outcome::Abandoned };
-        self.metrics.count_request(Front::Gateway, self.outcome.unwrap_or(cancelled));
-    }
 }
