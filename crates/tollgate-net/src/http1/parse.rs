@@ -176,10 +176,9 @@ pub(crate) fn parse_request(
         let span = HeaderSpan::new(name.as_bytes(), value, bytes);
         // The line before a name must end with CR LF; the parser would accept LF alone.
         are_lines_ended &= bytes[..span.name_start()].ends_with(b"\r\n");
-        if let 10 | 14 | 17 = name.len() {
-            declared.read_header(name, value)?;
-        } else {
-            known.notice(name.as_bytes(), value, span);
+        match FramingHeader::from_name(name) {
+            Some(header) => declared.read(header, value)?,
+            None => known.notice(name.as_bytes(), value, span),
         }
         lines.push(span);
     }
@@ -236,8 +235,8 @@ pub fn parse_response(
     let mut declared = DeclaredFraming { is_response: true, ..DeclaredFraming::default() };
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
-        if matches!(name.len(), 10 | 14 | 17) {
-            declared.read_header(name, value)?;
+        if let Some(header) = FramingHeader::from_name(name) {
+            declared.read(header, value)?;
         }
         lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
     }
@@ -280,27 +279,51 @@ struct DeclaredFraming {
     persistence: Persistence,
 }
 
-impl DeclaredFraming {
-    fn read_header(&mut self, name: &str, value: &[u8]) -> Result<(), ParseError> {
+/// A header that declares framing or persistence.
+#[derive(Clone, Copy)]
+enum FramingHeader {
+    Connection,
+    ContentLength,
+    TransferEncoding,
+}
+
+impl FramingHeader {
+    /// Matches the length first: few other names share one.
+    #[inline]
+    fn from_name(name: &str) -> Option<Self> {
         let is = |known: &str| is_header(name.as_bytes(), known);
-        if is("content-length") {
-            let length = match self.is_response {
-                true => parse_length_list(value),
-                false => parse_decimal(value),
-            };
-            let length = length.ok_or(ParseError::Framing)?;
-            // An upstream may repeat an equal `Content-Length`. From a client, a second one may be
-            // request smuggling.
-            if self.length.replace(length).is_some_and(|said| !self.is_response || said != length) {
-                return Err(ParseError::Framing);
+        match name.len() {
+            10 if is("connection") => Some(Self::Connection),
+            14 if is("content-length") => Some(Self::ContentLength),
+            17 if is("transfer-encoding") => Some(Self::TransferEncoding),
+            _ => None,
+        }
+    }
+}
+
+impl DeclaredFraming {
+    fn read(&mut self, header: FramingHeader, value: &[u8]) -> Result<(), ParseError> {
+        match header {
+            FramingHeader::ContentLength => {
+                let length = match self.is_response {
+                    true => parse_length_list(value),
+                    false => parse_decimal(value),
+                };
+                let length = length.ok_or(ParseError::Framing)?;
+                let earlier = self.length.replace(length);
+                // An upstream may repeat an equal `Content-Length`. From a client, a second one may
+                // be request smuggling.
+                if earlier.is_some_and(|said| !self.is_response || said != length) {
+                    return Err(ParseError::Framing);
+                }
             }
-        } else if is("transfer-encoding") {
-            if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(ParseError::Framing);
+            FramingHeader::TransferEncoding => {
+                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(ParseError::Framing);
+                }
+                self.is_chunked = true;
             }
-            self.is_chunked = true;
-        } else if is("connection") {
-            self.persistence.read_connection_header(value);
+            FramingHeader::Connection => self.persistence.read_connection_header(value),
         }
         Ok(())
     }
