@@ -63,7 +63,8 @@ impl ProtocolConnection {
         let written = state.until_closed(|context| {
             let polled = writing.as_mut().poll(context);
             if polled.is_pending() {
-                state.bytes_received();
+                // A peer that does not read gets as long as one that sends a head.
+                state.start_head_deadline();
             }
             polled
         });
@@ -92,7 +93,7 @@ impl ProtocolConnection {
 
     /// Starts the deadline for the rest of a request, unless it already runs.
     pub fn await_rest(&self) {
-        self.state.bytes_received();
+        self.state.start_head_deadline();
     }
 
     /// Whether the connection must close after the requests in flight.

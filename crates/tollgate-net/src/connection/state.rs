@@ -96,7 +96,9 @@ impl ConnectionState {
         }
     }
 
-    pub(crate) fn bytes_received(&self) {
+    /// Starts the deadline for the rest of a head, unless it runs already. Does nothing on a
+    /// multiplexed connection.
+    pub(crate) fn start_head_deadline(&self) {
         if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.multiplexed.get() {
             self.enter(Stage::ReadingHead);
         }

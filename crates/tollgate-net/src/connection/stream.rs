@@ -69,7 +69,7 @@ impl AsyncRead for ConnectionStream {
         let before = buffer.filled().len();
         ready!(Pin::new(inner).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            state.bytes_received();
+            state.start_head_deadline();
         } else {
             *peer_closed = true;
         }

@@ -242,7 +242,7 @@ async fn read_more_head(
         }
         // Blank lines after a request do not start the deadline of the next head.
         if input.unparsed().iter().any(|byte| !b"\r\n".contains(byte)) {
-            state.bytes_received();
+            state.start_head_deadline();
         }
         let before = input.len;
         let read = state
