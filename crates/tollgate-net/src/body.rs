@@ -99,7 +99,7 @@ impl Upload {
     /// clients lose a complete answer if their stream is reset before they have sent the body.
     async fn discard(mut self) {
         self.set_waiting(false);
-        let linger = self.state.front.limits.linger;
+        let linger = self.state.listener.limits.linger;
         let reading = poll_fn(|context| {
             let UploadSource::Http2(incoming) = &mut self.source else { return Poll::Ready(()) };
             while let Some(Ok(_)) = ready!(Pin::new(&mut *incoming).poll_frame(context)) {}
@@ -187,7 +187,7 @@ impl hyper::body::Body for Upload {
         if let Poll::Ready(frame) = self.poll_data(context) {
             return Poll::Ready(frame);
         }
-        let within = self.state.front.limits.body;
+        let within = self.state.listener.limits.body;
         ready!(self.timer.poll(context, within));
         Poll::Ready(Some(Err(BodyError::TooSlow)))
     }

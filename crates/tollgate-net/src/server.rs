@@ -17,7 +17,7 @@ pub struct ServerBuilder {
     workers: Option<NonZero<usize>>,
     threads: Option<Arc<WatchedThreads>>,
     sockets: Vec<TcpListener>,
-    frontends: Vec<Arc<ListenerState>>,
+    listeners: Vec<Arc<ListenerState>>,
     prepare: Option<Arc<WorkerInit>>,
 }
 
@@ -81,10 +81,10 @@ impl ServerBuilder {
         make_service: impl Fn() -> Box<ConnectionService> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
-        self.frontends.push(Arc::new(ListenerState {
+        self.listeners.push(Arc::new(ListenerState {
             front: listener.front,
             is_shared: listener.is_shared,
-            index: self.frontends.len(),
+            index: self.listeners.len(),
             limits,
             stats,
             connection_closed: Notify::new(),
@@ -104,24 +104,25 @@ impl ServerBuilder {
             Some(count) => count.get(),
             None => std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let frontends: Arc<[Arc<ListenerState>]> = self.frontends.into();
+        let listeners: Arc<[Arc<ListenerState>]> = self.listeners.into();
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
             let (watched, prepare) = (self.threads.clone(), self.prepare.clone());
-            threads.push(workers.start(frontends.clone(), watched, prepare)?);
+            threads.push(workers.start(listeners.clone(), watched, prepare)?);
         }
-        let stats = frontends.iter().map(|front| (front.front, front.stats.clone())).collect();
-        let subject = frontends.first().map_or("", |front| front.front.name());
+        let stats =
+            listeners.iter().map(|listener| (listener.front, listener.stats.clone())).collect();
+        let subject = listeners.first().map_or("", |listener| listener.front.name());
         let supervisor = Supervisor::watched(format!("{subject}-accept"), self.threads);
         let (stop, stopping) = watch::channel(None);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let sources: io::Result<Vec<_>> = {
             let _inside = runtime.enter();
-            let source = |(socket, frontend): (_, &Arc<ListenerState>)| {
-                Ok((Arc::new(tokio::net::TcpListener::from_std(socket)?), frontend.clone()))
+            let source = |(socket, listener): (_, &Arc<ListenerState>)| {
+                Ok((Arc::new(tokio::net::TcpListener::from_std(socket)?), listener.clone()))
             };
-            self.sockets.into_iter().zip(&*frontends).map(source).collect()
+            self.sockets.into_iter().zip(&*listeners).map(source).collect()
         };
         let (sources, workers) = (sources?, Arc::new(workers));
         let accept = move || {

@@ -40,11 +40,12 @@ impl Accept for tokio::net::TcpListener {
     }
 }
 
-/// One front end of a server.
+/// One listener of a server: its front end, limits and counters.
 pub(crate) struct ListenerState {
     pub(super) front: Front,
     /// Whether other processes may accept from this socket.
     pub(super) is_shared: bool,
+    /// Its index among the listeners of the server.
     pub(super) index: usize,
     pub(super) limits: Limits,
     pub(super) stats: Arc<Stats>,
@@ -86,9 +87,9 @@ pub(super) async fn accept_on<S: Accept + 'static>(
     supervisor: &Supervisor,
 ) {
     let mut loops = JoinSet::new();
-    for (source, frontend) in sources.iter().cloned() {
+    for (source, listener) in sources.iter().cloned() {
         let (workers, stop) = (workers.clone(), stop.clone());
-        loops.spawn_local(async move { accept_all(&*source, frontend, &workers, stop).await });
+        loops.spawn_local(async move { accept_all(&*source, listener, &workers, stop).await });
     }
     supervisor.mark_running();
     while let Some(ended) = loops.join_next().await {
@@ -103,7 +104,7 @@ pub(super) async fn accept_on<S: Accept + 'static>(
 /// Hands connections to workers until `stop`, then those left in the backlog.
 pub(super) async fn accept_all(
     source: &impl Accept,
-    frontend: Arc<ListenerState>,
+    listener: Arc<ListenerState>,
     workers: &Workers,
     mut stop: Stop,
 ) {
@@ -114,7 +115,7 @@ pub(super) async fn accept_all(
             _ = stop.wait_for(Option::is_some) => break,
             () = backoff.wait_recovered() => {
                 backoff = AcceptBackoff::default();
-                tracing::info!(front = frontend.front.name(), "accepting connections again");
+                tracing::info!(front = listener.front.name(), "accepting connections again");
                 continue;
             }
             accepted = source.accept() => accepted,
@@ -124,14 +125,14 @@ pub(super) async fn accept_all(
                 backoff.pause = None;
                 tokio::select! {
                     biased;
-                    () = frontend.wait_for_capacity(workers) => {}
+                    () = listener.wait_for_capacity(workers) => {}
                     _ = stop.wait_for(Option::is_some) => {}
                 }
-                workers.dispatch(&frontend, stream, peer);
+                workers.dispatch(&listener, stream, peer);
             }
             Err(error) => {
-                Stats::add(&frontend.stats.accept_errors);
-                let Some(pause) = backoff.next_pause(&frontend, &error) else { continue };
+                Stats::add(&listener.stats.accept_errors);
+                let Some(pause) = backoff.next_pause(&listener, &error) else { continue };
                 workers.evict(None);
                 tokio::select! {
                     biased;
@@ -142,18 +143,18 @@ pub(super) async fn accept_all(
         }
     }
     // The next process accepts the backlog of a shared socket.
-    if !frontend.is_shared {
-        serve_backlog(source, &frontend, workers).await;
+    if !listener.is_shared {
+        serve_backlog(source, &listener, workers).await;
     }
 }
 
-async fn serve_backlog(source: &impl Accept, frontend: &Arc<ListenerState>, workers: &Workers) {
+async fn serve_backlog(source: &impl Accept, listener: &Arc<ListenerState>, workers: &Workers) {
     // Lets the runtime poll the socket: connections may have arrived since its last poll.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
         let mut accepting = pin!(unconstrained(source.accept()));
         match poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await {
-            Poll::Ready(Ok((stream, peer))) => workers.dispatch(frontend, stream, peer),
+            Poll::Ready(Ok((stream, peer))) => workers.dispatch(listener, stream, peer),
             Poll::Ready(Err(error)) if is_connection_error(&error) => {}
             _ => return,
         }
@@ -177,12 +178,12 @@ struct AcceptBackoff {
 
 impl AcceptBackoff {
     /// The pause before the next attempt; `None` after a [connection error](is_connection_error).
-    fn next_pause(&mut self, frontend: &ListenerState, error: &io::Error) -> Option<Duration> {
+    fn next_pause(&mut self, listener: &ListenerState, error: &io::Error) -> Option<Duration> {
         if is_connection_error(error) {
             return None;
         }
         if self.recovery.is_none() {
-            let (front, open) = (frontend.front.name(), frontend.stats.open());
+            let (front, open) = (listener.front.name(), listener.stats.open());
             tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
         }
         self.pause = Some(self.pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)));

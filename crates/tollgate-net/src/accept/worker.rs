@@ -26,14 +26,14 @@ pub(crate) type WorkerInit = dyn Fn() + Send + Sync;
 
 /// Counts a connection as open until it is dropped.
 pub(crate) struct OpenConnectionGuard {
-    frontend: Arc<ListenerState>,
+    listener: Arc<ListenerState>,
     load: Arc<AtomicUsize>,
 }
 
 impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Relaxed);
-        self.frontend.closed();
+        self.listener.closed();
     }
 }
 
@@ -61,14 +61,14 @@ impl Workers {
     /// Starts another worker. A worker that panics loses its connections and restarts.
     pub(crate) fn start(
         &mut self,
-        frontends: Arc<[Arc<ListenerState>]>,
+        listeners: Arc<[Arc<ListenerState>]>,
         threads: Option<Arc<WatchedThreads>>,
         prepare: Option<Arc<WorkerInit>>,
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
         let name = format!("worker-{}", self.all.len());
         // The name of the first front end tells the workers of the admin API from the others.
-        let front = frontends.first().map_or("", |frontend| frontend.front.name());
+        let front = listeners.first().map_or("", |listener| listener.front.name());
         let supervisor = Supervisor::watched(format!("{front}-{name}"), threads);
         let supervised = supervisor.clone();
         let (started_tx, started) = mpsc::sync_channel(1);
@@ -96,7 +96,7 @@ impl Workers {
                         prepare();
                     }
                     tokio::select! {
-                        () = run_worker(&frontends, &mut messages, &supervised) => {}
+                        () = run_worker(&listeners, &mut messages, &supervised) => {}
                         () = supervised.answer_heartbeats() => {}
                     }
                 });
@@ -113,7 +113,7 @@ impl Workers {
     /// connection only if no other worker runs.
     pub(crate) fn dispatch(
         &self,
-        frontend: &Arc<ListenerState>,
+        listener: &Arc<ListenerState>,
         stream: TcpStream,
         peer: SocketAddr,
     ) {
@@ -121,17 +121,18 @@ impl Workers {
         let load = |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
         let Some(worker) = open.min_by_key(load) else { return };
         worker.load.fetch_add(1, Relaxed);
-        frontend.opened();
-        let guard = OpenConnectionGuard { frontend: frontend.clone(), load: worker.load.clone() };
+        listener.opened();
+        let guard = OpenConnectionGuard { listener: listener.clone(), load: worker.load.clone() };
         // Fails only if the worker has ended. Dropping the stream closes the connection.
         worker.inbox.send(WorkerMessage::Serve { stream, peer, guard }).ok();
     }
 
-    /// Makes the next worker, round robin, evict a connection.
-    pub(crate) fn evict(&self, front: Option<usize>) {
+    /// Makes the next worker, round robin, evict a connection: of the listener with this index, or
+    /// of any listener.
+    pub(crate) fn evict(&self, listener: Option<usize>) {
         let turn = self.evictions.fetch_add(1, Relaxed);
         if let Some(worker) = self.all.get(turn % self.all.len().max(1)) {
-            worker.inbox.send(WorkerMessage::Evict(front)).ok();
+            worker.inbox.send(WorkerMessage::Evict(listener)).ok();
         }
     }
 
@@ -144,23 +145,23 @@ impl Workers {
 
 /// Serves connections until a drain, then waits for the drain to finish.
 async fn run_worker(
-    frontends: &[Arc<ListenerState>],
+    listeners: &[Arc<ListenerState>],
     messages: &mut UnboundedReceiver<WorkerMessage>,
     supervisor: &Supervisor,
 ) {
-    let tick = frontends.iter().map(|frontend| frontend.limits.tick).min();
+    let tick = listeners.iter().map(|listener| listener.limits.tick).min();
     let registry = Rc::new(Registry::new(tick.unwrap_or(Limits::default().tick)));
-    let services: Vec<_> = frontends.iter().map(|frontend| (frontend.make_service)()).collect();
+    let services: Vec<_> = listeners.iter().map(|listener| (listener.make_service)()).collect();
     supervisor.mark_running();
     let serve = |stream: TcpStream, peer, guard: OpenConnectionGuard| {
-        let Some(service) = services.get(guard.frontend.index) else { return };
+        let Some(service) = services.get(guard.listener.index) else { return };
         // These calls fail only on a closed connection.
         stream.set_nodelay(true).ok();
-        if let Some(bytes) = guard.frontend.limits.send_buffer_bytes {
+        if let Some(bytes) = guard.listener.limits.send_buffer_bytes {
             SockRef::from(&stream).set_send_buffer_size(bytes).ok();
         }
         if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-            service(stream, peer, registry.register(&guard.frontend), guard);
+            service(stream, peer, registry.register(&guard.listener), guard);
         }
     };
     // The drain keeps this ticker: a second one would tick at once, so deadlines would be early.
@@ -169,7 +170,7 @@ async fn run_worker(
         tokio::select! {
             message = messages.recv() => match message {
                 Some(WorkerMessage::Serve { stream, peer, guard }) => serve(stream, peer, guard),
-                Some(WorkerMessage::Evict(front)) => registry.evict(front),
+                Some(WorkerMessage::Evict(listener)) => registry.evict(listener),
                 Some(WorkerMessage::Drain(within)) => break within,
                 None => break Duration::ZERO,
             },

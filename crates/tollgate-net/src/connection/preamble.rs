@@ -28,7 +28,7 @@ pub(crate) async fn handshake(
 /// whose number is a power of two. So every kind shows, and a flood does not fill the log.
 #[cold]
 fn log_failure(error: &io::Error, peer: SocketAddr, state: &ConnectionState) {
-    let stats = &state.front.stats;
+    let stats = &state.listener.stats;
     let failures = stats.handshake_errors.fetch_add(1, Relaxed) + 1;
     let (kind, text) = failure_kind(error);
     let is_new = stats.handshake_reasons.fetch_or(1 << kind, Relaxed) & (1 << kind) == 0;

@@ -44,10 +44,10 @@ impl Registry {
         self.timers.tick
     }
 
-    pub(crate) fn register(self: &Rc<Self>, front: &Arc<ListenerState>) -> Registration {
+    pub(crate) fn register(self: &Rc<Self>, listener: &Arc<ListenerState>) -> Registration {
         let serial = self.connections_total.get() + 1;
         self.connections_total.set(serial);
-        let state = Rc::new(ConnectionState::new(front.clone(), self.timers.clone(), serial));
+        let state = Rc::new(ConnectionState::new(listener.clone(), self.timers.clone(), serial));
         if self.drained_at.get().is_some() {
             state.request_close(CloseRequest::Graceful);
         }
@@ -79,7 +79,7 @@ impl Registry {
         self.timers.now.update(|now| now + 1);
         self.timers.fire_expired();
         for (_, state) in self.connections.borrow().iter() {
-            let limits = &state.front.limits;
+            let limits = &state.listener.limits;
             let (allowed, since) = match (state.stage(), self.drained_at.get()) {
                 // In a drain, every idle connection has the same grace period, counted from the
                 // drain.
@@ -103,22 +103,22 @@ impl Registry {
         u128::from(whole) * self.tick().as_nanos() >= time.as_nanos()
     }
 
-    /// Closes the connection that has been idle longest, of one front end or of all. If none is
+    /// Closes the connection that has been idle longest, of one listener or of all. If none is
     /// idle, the next candidates are connections with a slow body. Last come connections whose
     /// answer was not read for [`Limits::linger`](crate::Limits::linger).
-    pub(crate) fn evict(&self, front: Option<usize>) {
+    pub(crate) fn evict(&self, listener: Option<usize>) {
         let connections = self.connections.borrow();
         let candidates = connections.iter().filter_map(|(_, state)| {
             let class = state.eviction_class()?;
             let may_go = class < EvictionClass::UnreadAnswer
-                || self.has_elapsed(state.since.get(), state.front.limits.linger);
-            let is_of_front = front.is_none_or(|front| state.front.index == front);
+                || self.has_elapsed(state.since.get(), state.listener.limits.linger);
+            let is_of_listener = listener.is_none_or(|index| state.listener.index == index);
             let is_open = state.close_request() != CloseRequest::Immediate;
-            (may_go && is_of_front && is_open)
+            (may_go && is_of_listener && is_open)
                 .then_some(((class, state.since.get(), state.serial), state))
         });
         if let Some((_, state)) = candidates.min_by_key(|(order, _)| *order) {
-            Stats::add(&state.front.stats.evicted);
+            Stats::add(&state.listener.stats.evicted);
             state.request_close(CloseRequest::Immediate);
         }
     }
@@ -134,7 +134,7 @@ impl Registry {
     /// Counts the connections that are still open at the end of a drain.
     pub(crate) fn count_cut(&self) {
         for (_, state) in self.connections.borrow().iter() {
-            Stats::add(&state.front.stats.cut);
+            Stats::add(&state.listener.stats.cut);
         }
     }
 }

@@ -57,13 +57,13 @@ pub(crate) struct ConnectionState {
     multiplexed: Cell<bool>,
     /// Whether an answer on this connection has had counter headers.
     pub(crate) sent_counters: Cell<bool>,
-    pub(crate) front: Arc<ListenerState>,
+    pub(crate) listener: Arc<ListenerState>,
     /// Orders connections that became idle in the same tick.
     pub(crate) serial: u64,
 }
 
 impl ConnectionState {
-    pub(crate) fn new(front: Arc<ListenerState>, timers: Rc<CoarseTimers>, serial: u64) -> Self {
+    pub(crate) fn new(listener: Arc<ListenerState>, timers: Rc<CoarseTimers>, serial: u64) -> Self {
         Self {
             stage: Cell::new(Stage::New),
             since: Cell::new(timers.now.get()),
@@ -75,7 +75,7 @@ impl ConnectionState {
             waker: RefCell::new(None),
             multiplexed: Cell::new(false),
             sent_counters: Cell::new(false),
-            front,
+            listener,
             serial,
         }
     }
@@ -144,7 +144,7 @@ impl ConnectionState {
     /// Closes the connection at a deadline, and counts it.
     pub(crate) fn expire(&self) {
         if self.close_request() != CloseRequest::Immediate {
-            Stats::add(&self.front.stats.expired);
+            Stats::add(&self.listener.stats.expired);
             self.request_close(CloseRequest::Immediate);
         }
     }
@@ -219,7 +219,7 @@ impl Drop for InFlightRequest {
             self.0.enter(Stage::Idle);
         }
         if std::thread::panicking() {
-            Stats::add(&self.0.front.stats.panics);
+            Stats::add(&self.0.listener.stats.panics);
         }
     }
 }

@@ -262,7 +262,7 @@ async fn send_stream(
             (false, _) => stall = None,
             (true, Some((at, _))) if *at == writer.progress() => {}
             (true, stall) => {
-                let within = state.front.limits.idle;
+                let within = state.listener.limits.idle;
                 *stall = Some((writer.progress(), WriteTimeout::new(&state, within)));
             }
         }

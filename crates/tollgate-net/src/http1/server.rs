@@ -112,7 +112,7 @@ pub(crate) async fn serve<H: Handler>(
         };
         let Http1Buffers { input, lines, answer, output } = &mut *buffers;
         while !input.unparsed().is_empty() {
-            let limits = &state.front.limits;
+            let limits = &state.listener.limits;
             let parsed = match parse_request(input.unparsed(), lines, limits.headers_max) {
                 Ok(Some(parsed)) if parsed.len <= limits.head_bytes_max => parsed,
                 other => match read_more_head(&connection, handler, other, input, output).await {
@@ -234,7 +234,7 @@ async fn read_more_head(
     }
     let state = &connection.caller.state;
     send(connection, output).await?;
-    let most = state.front.limits.head_bytes_max;
+    let most = state.listener.limits.head_bytes_max;
     loop {
         if !input.make_room(most) {
             let (why, head) = (ParseError::TooLarge, input.unparsed());

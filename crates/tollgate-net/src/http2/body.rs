@@ -102,9 +102,9 @@ impl TrackedBody {
         let is_streaming = body.stream.is_some() && !body.is_watch && !body.is_end_stream();
         let in_flight = Some(in_flight).filter(|_| is_streaming);
         // A peer's flow control may block the first byte, and then this body is never polled.
-        let write_timeout = in_flight
-            .as_ref()
-            .map(|request| WriteTimeout::new(request.state(), request.state().front.limits.idle));
+        let write_timeout = in_flight.as_ref().map(|request| {
+            WriteTimeout::new(request.state(), request.state().listener.limits.idle)
+        });
         Self { body: Some(body), in_flight, write_timeout, is_end_delayed: false }
     }
 }
@@ -127,7 +127,7 @@ impl hyper::body::Body for TrackedBody {
         let Some(state) = in_flight.as_ref().map(InFlightRequest::state) else {
             return Poll::Ready(frame);
         };
-        let within = state.front.limits.idle;
+        let within = state.listener.limits.idle;
         if let Some(Ok(frame)) = &frame {
             let is_small = frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX);
             *is_end_delayed = !is_small || !body.is_end_stream();

@@ -37,7 +37,7 @@ pub(super) async fn serve<H: Handler>(
 ) {
     let state = caller.state.clone();
     state.set_multiplexed();
-    let limits = &state.front.limits;
+    let limits = &state.listener.limits;
     let service = service_fn(move |request| respond(handler.clone(), caller.clone(), request));
     let streams = NewStreams::default();
     let mut builder = http2::Builder::new(streams.clone());
@@ -116,7 +116,7 @@ async fn respond<H: Handler>(
 ) -> Result<hyper::Response<TrackedBody>, Infallible> {
     let state = &caller.state;
     let in_flight = InFlightRequest::new(state);
-    if request.headers().len() > state.front.limits.headers_max.min(HEADERS_MAX) {
+    if request.headers().len() > state.listener.limits.headers_max.min(HEADERS_MAX) {
         let mut response =
             hyper::Response::new(TrackedBody::new(ResponseBody::default(), in_flight));
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

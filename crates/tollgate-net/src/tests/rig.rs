@@ -68,7 +68,7 @@ impl Handler for TestHandler {
 }
 
 /// A front end of test handlers.
-pub(crate) fn frontend(limits: Limits) -> ListenerState {
+pub(crate) fn listener_state(limits: Limits) -> ListenerState {
     ListenerState {
         is_shared: false,
         front: Front::Http,
@@ -83,7 +83,7 @@ pub(crate) fn frontend(limits: Limits) -> ListenerState {
 /// A worker without sockets.
 pub struct Rig {
     pub(crate) registry: Rc<Registry>,
-    pub(crate) frontend: Arc<ListenerState>,
+    pub(crate) listener: Arc<ListenerState>,
     #[cfg(test)]
     pub(crate) handler: Rc<TestHandler>,
     pub(crate) start: Instant,
@@ -95,10 +95,10 @@ impl Rig {
         let registry = Rc::new(Registry::new(limits.tick));
         let looked_after = registry.clone();
         tokio::task::spawn_local(async move { run_ticks(&looked_after).await });
-        let frontend = Arc::new(frontend(limits));
+        let listener = Arc::new(listener_state(limits));
         Self {
             registry,
-            frontend,
+            listener,
             #[cfg(test)]
             handler: Rc::default(),
             start: now(),
@@ -140,7 +140,7 @@ impl Rig {
 
     pub(crate) fn registration(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
         let (near, far) = tokio::io::duplex(room);
-        (near, far, self.registry.register(&self.frontend))
+        (near, far, self.registry.register(&self.listener))
     }
 
     /// Fails unless this much time has passed since the start, plus at most the delay of a

@@ -38,10 +38,10 @@ impl Accept for ScriptedListener {
     }
 }
 
-/// One worker of a front end.
-fn start_worker(frontend: &Arc<ListenerState>) -> (Workers, JoinHandle<()>) {
+/// One worker of a listener.
+fn start_worker(listener: &Arc<ListenerState>) -> (Workers, JoinHandle<()>) {
     let mut workers = Workers::default();
-    let thread = workers.start([frontend.clone()].into(), None, None).unwrap();
+    let thread = workers.start([listener.clone()].into(), None, None).unwrap();
     (workers, thread)
 }
 
@@ -54,16 +54,16 @@ fn no_error_ends_the_loop() {
     let codes = [EMFILE, ENFILE, ENOMEM, EMFILE].map(io::Error::from_raw_os_error);
     let aborted = io::ErrorKind::ConnectionAborted.into();
     let failures = codes.into_iter().chain([aborted]).collect();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let frontend = Arc::new(frontend(Limits::default()));
-    let (workers, thread) = start_worker(&frontend);
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut client = TcpStream::connect(socket.local_addr().unwrap()).unwrap();
+    let listener = Arc::new(listener_state(Limits::default()));
+    let (workers, thread) = start_worker(&listener);
     run(async {
         let (stop, stopping) = watch::channel(None);
-        let source = ScriptedListener { failures: RefCell::new(failures), listener };
+        let source = ScriptedListener { failures: RefCell::new(failures), listener: socket };
         let start = now();
-        let accepting = accept_all(&source, frontend.clone(), &workers, stopping);
+        let accepting = accept_all(&source, listener.clone(), &workers, stopping);
         let stopper = async {
             // Long enough for all failures and their pauses: 10 + 20 + 40 + 80 ms.
             tokio::time::sleep(Duration::from_millis(151)).await;
@@ -72,14 +72,14 @@ fn no_error_ends_the_loop() {
         tokio::join!(accepting, stopper);
         assert_eq!((now() - start).as_millis(), 151);
     });
-    assert_eq!((frontend.stats.accept_errors(), frontend.stats.accepted()), (5, 1));
+    assert_eq!((listener.stats.accept_errors(), listener.stats.accepted()), (5, 1));
     io::Write::write_all(&mut client, &get("/a")).unwrap();
     let mut text = [0; 12];
     io::Read::read_exact(&mut client, &mut text).unwrap();
     assert_eq!(&text, b"HTTP/1.1 200");
     workers.drain(Duration::ZERO);
     thread.join().unwrap();
-    assert_eq!(frontend.stats.open(), 0);
+    assert_eq!(listener.stats.open(), 0);
 }
 
 /// Fails every other time, while clients remain.
@@ -109,7 +109,7 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
         let (stop, stopping) = watch::channel(None);
         let source = ExhaustedListener { listener, is_out: Cell::new(false) };
         let accepting =
-            accept_all(&source, Arc::new(frontend(Limits::default())), &workers, stopping);
+            accept_all(&source, Arc::new(listener_state(Limits::default())), &workers, stopping);
         let stopper = async {
             tokio::time::sleep(seconds(30)).await;
             stop.send(Some(Duration::ZERO)).unwrap();
@@ -147,8 +147,8 @@ impl Accept for BacklogListener {
 
 #[test]
 fn a_drain_serves_everybody_who_had_come_by_then() {
-    let frontend = Arc::new(frontend(Limits::default()));
-    let (workers, thread) = start_worker(&frontend);
+    let listener = Arc::new(listener_state(Limits::default()));
+    let (workers, thread) = start_worker(&listener);
     let source = BacklogListener {
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         clients: RefCell::default(),
@@ -156,9 +156,9 @@ fn a_drain_serves_everybody_who_had_come_by_then() {
     };
     run(async {
         let (_stop, stopping) = watch::channel(Some(Duration::ZERO));
-        accept_all(&source, frontend.clone(), &workers, stopping).await;
+        accept_all(&source, listener.clone(), &workers, stopping).await;
     });
-    assert_eq!(frontend.stats.accepted(), 200);
+    assert_eq!(listener.stats.accepted(), 200);
     workers.drain(Duration::ZERO);
     thread.join().unwrap();
 }

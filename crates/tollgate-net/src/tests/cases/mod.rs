@@ -27,7 +27,7 @@ impl Rig {
     }
 
     pub(crate) fn stats(&self) -> &Stats {
-        &self.frontend.stats
+        &self.listener.stats
     }
 
     /// Waits until all connections have ended.

@@ -138,7 +138,7 @@ fn an_accept_loop_that_panics_begins_again() {
     let node = node();
     let sources = [(
         Arc::new(PanickingListener(AtomicBool::new(false))),
-        Arc::new(frontend(Limits::default())),
+        Arc::new(listener_state(Limits::default())),
     )];
     let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.threads.clone()));
     let (stop, stopping) = watch::channel(None);
