@@ -65,10 +65,10 @@ impl Gateway {
         caller: &Rc<ClientConnection>,
         answer: &mut HttpResponse,
     ) {
-        let GatewayState { node, gate, upstreams, .. } = &*self.shared;
+        let GatewayState { node, http_gate, upstreams, .. } = &*self.shared;
         let began_us = node.clock.now_us();
         let mut recorder = OutcomeRecorder { metrics: &node.metrics, outcome: None };
-        let (rules, reader) = (node.gate.rules(), gate.reader());
+        let (rules, reader) = (node.gate.rules(), http_gate.reader());
         let log = node.records.access();
         let access = log.map(|log| self.begin_access(&rules, &head, caller, began_us, log));
         let (upstreams, mut responded) = (upstreams.load_full(), None);
@@ -77,18 +77,18 @@ impl Gateway {
                 Ok(valid) => valid,
                 Err(invalid) => break 'answered respond::invalid(invalid, answer),
             };
-            let head = &valid.head;
+            let (head, peer) = (&valid.head, caller.peer.ip());
             if upstreams.settings.status && head.path() == status::PATH {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
-            let mut hop = ClientHop::new(head, caller.peer.ip(), &rules, reader);
+            let mut hop = ClientHop::new(head, peer, &rules, reader);
             hop.read_connection_headers(&valid, upstreams.settings.protocol, &rules, reader);
             let observe = observe(node, head);
             let mut options = CheckOptions::default();
             options.observe = Some(&observe);
             options.now_us = Some(began_us);
             options.ambiguous_paths = upstreams.settings.ambiguous_paths;
-            let decision = gate.check_head(&rules, head, Some(caller.peer.ip()), &options).await;
+            let decision = http_gate.check_head(&rules, head, Some(peer), &options).await;
             drop(rules);
             let admission = match decision {
                 HttpDecision::Admitted(admission) => admission,
@@ -152,7 +152,7 @@ impl Gateway {
         began_us: u64,
         log: Arc<AccessLog>,
     ) -> PendingAccess {
-        let reader = self.shared.gate.reader();
+        let reader = self.shared.http_gate.reader();
         let client = ClientHop::new(head, caller.peer.ip(), rules, reader).client;
         let attributes = rules.policy().attributes().map(|(_, name)| name);
         let secrets = rules.http_policy().secret_parameters(attributes);

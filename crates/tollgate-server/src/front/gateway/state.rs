@@ -27,7 +27,7 @@ pub(crate) struct GatewayState {
     is_maintained: AtomicBool,
     /// The settings applied last, successfully or not.
     last_file: Mutex<Option<Arc<PolicyFile>>>,
-    pub(super) gate: HttpGate<Node>,
+    pub(super) http_gate: HttpGate<Node>,
     /// Counters of answers that came from no upstream.
     pub(super) own_responses: Arc<ResponseCounters>,
     /// Limits how often an address may call `/.well-known/ratelimit`.
@@ -45,7 +45,7 @@ impl GatewayState {
         let upstreams = Upstreams::new(&file.settings, folder, &node.metrics, 1)?;
         drop(file);
         Ok(Self {
-            gate: HttpGate::new(node.clone()),
+            http_gate: HttpGate::new(node.clone()),
             own_responses: node.metrics.responses(None),
             node,
             folder: folder.into(),
@@ -64,12 +64,12 @@ impl GatewayState {
 
     /// Whether decisions read a header with this name.
     pub(super) fn reads(&self, name: &HeaderName) -> bool {
-        self.gate.reader().reads(&self.node.gate.rules(), name)
+        self.http_gate.reader().reads(&self.node.gate.rules(), name)
     }
 
     /// Whether a service could confuse a header with this name with one that decisions read.
     pub(super) fn is_alias(&self, name: &HeaderName) -> bool {
-        self.gate.reader().is_alias(&self.node.gate.rules(), name)
+        self.http_gate.reader().is_alias(&self.node.gate.rules(), name)
     }
 
     /// Applies changes of certificates and settings.

@@ -101,7 +101,7 @@ impl Gateway {
             return Outcome::Invalid;
         }
         let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
-        let client = self.shared.gate.reader().client(&node.gate.rules(), head, peer);
+        let client = self.shared.http_gate.reader().client(&node.gate.rules(), head, peer);
         if let Some(wait_us) = self.shared.status_guard.count_try(client) {
             let detail = "limits were asked for too often";
             answer.set_problem(StatusCode::TOO_MANY_REQUESTS, detail, None);
@@ -119,7 +119,7 @@ impl Gateway {
         let paths = self.shared.upstreams.load().settings.ambiguous_paths;
         let peer = Some(caller.peer.ip());
         let body = &mut answer.body;
-        let standing = self.shared.gate.standing(&query, peer, paths, filter, |verdict| {
+        let standing = self.shared.http_gate.standing(&query, peer, paths, filter, |verdict| {
             body.extend_from_slice(b"{\"limits\":");
             encode::rows(body, verdict.rows.iter().copied());
             body.push(b'}');
