@@ -222,11 +222,7 @@ impl Node {
 
     /// The tier of the client from the hash in Redis; `None` without such a hash, or if it lacks
     /// the client.
-    pub(crate) fn tier(
-        &self,
-        facts: &Facts<'_>,
-        now_us: u64,
-    ) -> StoreReply<'_, Option<Arc<str>>, ()> {
+    fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
             return StoreReply::Now(None);

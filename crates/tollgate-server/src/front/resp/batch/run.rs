@@ -12,7 +12,6 @@ use std::ops::Range;
 use std::time::Duration;
 use tollgate::engine::{Rules, SingleCheck, SingleVerdict};
 use tollgate::store::ParamsId;
-use tollgate::store::StoreReply;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest};
@@ -150,14 +149,14 @@ impl RespState {
     }
 
     /// Queues a `TG.CHECK` or `TG.PEEK`, once the tier is known.
-    fn queue_limit<'a>(
-        &'a self,
-        batch: &'a mut Batch,
-        raw: CommandBytes<'a>,
+    async fn queue_limit(
+        &self,
+        batch: &mut Batch,
+        raw: CommandBytes<'_>,
         arguments: &[Range<usize>],
-        rules: &'a Rules,
+        rules: &Rules,
         intent: Intent,
-    ) -> StoreReply<'a, (), ()> {
+    ) {
         let mut facts = rules.facts(std::mem::take(&mut batch.facts));
         let read =
             LimitCall::parse(raw.bytes, arguments, rules, &mut batch.last_limit).and_then(|call| {
@@ -169,20 +168,14 @@ impl RespState {
             Ok(read) => read,
             Err(bad) => {
                 batch.reply_error(bad);
-                return StoreReply::Now(());
+                return;
             }
         };
-        rules.identify(&mut facts);
-        self.node.tier(&facts, self.node.clock.now_us()).map(move |tier| {
-            let mut facts = facts;
-            if let Some(tier) = tier {
-                facts.copy_tier(&tier);
-            }
-            let selection = batch.select(rules, limit, &facts, (cost, intent));
-            batch.facts = facts.into_buffer();
-            let disclose = rules.policy().limits()[limit].disclose;
-            batch.items.push(BatchItem::Limit { selection, intent, disclose });
-        })
+        self.node.identify(rules, &mut facts, self.node.clock.now_us()).await;
+        let selection = batch.select(rules, limit, &facts, (cost, intent));
+        batch.facts = facts.into_buffer();
+        let disclose = rules.policy().limits()[limit].disclose;
+        batch.items.push(BatchItem::Limit { selection, intent, disclose });
     }
 
     /// Decides all queued commands, and writes their replies.
