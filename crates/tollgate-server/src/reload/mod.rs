@@ -278,13 +278,13 @@ impl Reloader {
         subject: &'static str,
         result: Result<AppliedPolicy, ConfigError>,
     ) -> Result<AppliedPolicy, ConfigError> {
-        let watched = match subject {
+        let tracked = match subject {
             POLICY => &mut self.policy,
             TIERS => &mut self.tiers,
             _ => &mut self.keys,
         };
-        if let Some(watched) = watched {
-            watched.is_rejected = result.is_err();
+        if let Some(tracked) = tracked {
+            tracked.is_rejected = result.is_err();
         }
         if subject == POLICY {
             let other = result.as_ref().err().map(|error| &*error.file);

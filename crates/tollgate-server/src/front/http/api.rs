@@ -106,6 +106,7 @@ impl CheckApi {
         let header_lines = &mut buffers.header_lines;
         encode::render_headers(&verdict, rules.profiles(), now_us, header_lines);
         lines.extend_from_slice(header_lines.lines());
+        // Written here, because the connection would read the clock again.
         date::with_line(now_us, |line| lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);
