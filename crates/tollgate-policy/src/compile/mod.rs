@@ -1,5 +1,4 @@
 //! Raw file to checked settings and limits; every rule of the file is here.
-//!
 
 mod fields;
 mod limit;

@@ -227,11 +227,11 @@ impl<E: Engine> HttpGate<E> {
         add(&mut facts);
         self.engine.identify(rules, &mut facts, now_us).await;
         let clock = || self.engine.now_us();
-        let mut admission = options.admission;
-        admission.adaptive_clock = Some(&clock);
+        let mut admission_options = options.admission;
+        admission_options.adaptive_clock = Some(&clock);
         let gate_buffers = &mut buffers.gate_buffers;
         let (mut verdict, mut in_flight) =
-            match gate.admit(rules, now_us, &facts, &admission, gate_buffers) {
+            match gate.admit(rules, now_us, &facts, &admission_options, gate_buffers) {
                 // A reply that is here already need not be moved into a future.
                 StoreReply::Now(admitted) => admitted,
                 later => later.await,

@@ -77,7 +77,7 @@ pub(super) enum Multiplicity {
     Many,
 }
 
-/// Sets an attribute to a path. A value that is no address leaves `ip` unset.
+/// Sets an attribute to a path; without an attribute, only checks the path.
 #[inline]
 pub(super) fn set_path<'a>(
     facts: &mut Facts<'a>,

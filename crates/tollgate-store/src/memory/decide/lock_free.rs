@@ -62,9 +62,9 @@ impl MemoryStore {
         };
         let mut word = slot.words[0].load(Ordering::Acquire);
         // Tried once. In a loop, the compiler would keep the params on the stack for the next turn;
-        // `decide_untaken` has the loop.
+        // `decide_slow` has the loop.
         if intent == Intent::Take && is_inline(word) {
-            match algorithm.take_busy([word], now_us, cost) {
+            match algorithm.take_fast([word], now_us, cost) {
                 Some(WordsTaken::Charged([after], outcome, receipt)) => {
                     match swap_word(slot, word, after) {
                         Ok(_) => {
@@ -81,9 +81,9 @@ impl MemoryStore {
                 _ => {}
             }
         }
-        let untaken = decide_untaken(algorithm, slot, word, now_us, cost, intent);
+        let decided = decide_slow(algorithm, slot, word, now_us, cost, intent);
         drop(pin);
-        match untaken {
+        match decided {
             Some(answer)
                 if answer.outcome.admitted || !counts_refusals || intent == Intent::Peek =>
             {
@@ -94,11 +94,11 @@ impl MemoryStore {
     }
 }
 
-/// Decides after another thread's swap, and what [`PackedState::take_busy`] does not decide: the
-/// first request of a window, a peek, a delay, an impossible cost, or none.
+/// Decides what [`PackedState::take_fast`] leaves: the first request of a window, a peek, a delay,
+/// a cost of zero or beyond the capacity, and a word that another thread has swapped.
 #[cold]
 #[inline(never)]
-fn decide_untaken<A: PackedState<1>>(
+fn decide_slow<A: PackedState<1>>(
     algorithm: &A,
     slot: &Slot<1>,
     mut word: u64,

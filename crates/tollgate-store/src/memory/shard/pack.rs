@@ -38,10 +38,10 @@ pub(crate) trait PackedState<const W: usize>: Algorithm {
         let taken = self.take(&mut state, now_us, cost)?;
         self.pack_taken(&state, taken)
     }
-    /// [`take_words`](Self::take_words) of a busy key's state, with few branches. `None` for
-    /// other states too.
+    /// [`take_words`](Self::take_words) with few branches, for state of the current window. `None`
+    /// for other states too.
     #[inline(always)]
-    fn take_busy(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
+    fn take_fast(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
         self.take_words(words, now_us, cost)
     }
     /// The result of taking, with the state after it packed.
@@ -298,7 +298,7 @@ impl PackedState<1> for SlidingWindow {
     }
 
     #[inline(always)]
-    fn take_busy(&self, words: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
+    fn take_fast(&self, words: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
         let mut state = self.unpack(words);
         let taken = self.take_in_window(&mut state, now_us, cost)?;
         self.pack_taken(&state, taken)

@@ -19,7 +19,7 @@ pub(crate) const REDIRECTS_MAX: u8 = 5;
 
 /// Limit of calls in flight on a connection. With two, a request that arrives during a call can be
 /// sent before the reply.
-const CALLS_MOST: usize = 2;
+const CALLS_IN_FLIGHT_MAX: usize = 2;
 
 /// Serves the queue for ever.
 pub(crate) async fn run(server: Arc<Server>, queue: Arc<Queue>) {
@@ -87,7 +87,7 @@ async fn serve(server: &Arc<Server>, queue: &Queue, link: &Link) -> (bool, Store
     let mut calls = FuturesUnordered::new();
     let mut closed = pin!(link.closed());
     loop {
-        let takes = ended.is_none() && calls.len() < CALLS_MOST;
+        let takes = ended.is_none() && calls.len() < CALLS_IN_FLIGHT_MAX;
         let event = tokio::select! {
             biased;
             Some((requests, decided)) = calls.next(), if !calls.is_empty() => {
@@ -97,7 +97,7 @@ async fn serve(server: &Arc<Server>, queue: &Queue, link: &Link) -> (bool, Store
             // The second call is at least as large as the first. So a lone request does not wait
             // for the reply to another. Under load, two calls share the waiting requests instead of
             // three.
-            work = queue.next(in_flight), if takes => ConnectionEvent::Work(work),
+            work = queue.next_at_least(in_flight), if takes => ConnectionEvent::Work(work),
             () = &mut closed, if ended.is_none() => ConnectionEvent::Lost,
             else => break,
         };

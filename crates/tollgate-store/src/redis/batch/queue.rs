@@ -20,7 +20,7 @@ pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 /// Limit of charges per call, far below the number of arguments that Lua can unpack.
 const BATCH_CHARGES_MAX: usize = 2_048;
 /// Limit of batches that one connection sends together, each for one slot.
-const CALLS_MAX: usize = 16;
+const BATCHES_PER_SEND_MAX: usize = 16;
 
 /// Batches that wait for a connection.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Queue {
 
     /// Waits until `enough` requests are queued, at most a full batch. Returns the next batches:
     /// one, or several that are each for one slot.
-    pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
+    pub(crate) async fn next_at_least(&self, enough: usize) -> Vec<PendingBatch> {
         let wakes = if enough > 1 { &self.wake_busy } else { &self.wake_idle };
         let enough = enough.clamp(1, BATCH_REQUESTS_MAX);
         loop {
@@ -178,7 +178,7 @@ impl Queue {
             requests += next.batch.requests.len();
             let goes_alone = !matches!(next.scope, BatchScope::Slot(_))
                 || requests > BATCH_REQUESTS_MAX
-                || popped.len() == CALLS_MAX;
+                || popped.len() == BATCHES_PER_SEND_MAX;
             if goes_alone && !popped.is_empty() {
                 break;
             }

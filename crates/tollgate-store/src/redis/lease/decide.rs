@@ -102,6 +102,7 @@ impl RedisStore {
         let mut taken = SmallVec::<[(LeaseAddress, Option<SpentUnits>); LOCAL_CHARGES_MAX]>::new();
         let (mut admitted, mut decided) = (true, true);
         for charge in charges {
+            // Always `Some`: every charge is leased, as checked above.
             let Some(leased) = self.leased_limit(charge, intent) else { continue };
             let (decision, address) = self.leases.take(charge, leased);
             let Some((answer, spent)) = lease_answer(decision) else {

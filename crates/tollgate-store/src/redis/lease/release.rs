@@ -17,7 +17,7 @@ use std::time::Duration;
 static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
 
 /// Limit of calls in flight.
-const CALLS: usize = 64;
+const RETURNS_IN_FLIGHT_MAX: usize = 64;
 /// The pause before returning units that late replies brought.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -38,7 +38,11 @@ impl Leases {
                 return;
             }
             let renew = |address| self.renew(servers, address);
-            stream::iter(held).map(renew).buffer_unordered(CALLS).collect::<()>().await;
+            stream::iter(held)
+                .map(renew)
+                .buffer_unordered(RETURNS_IN_FLIGHT_MAX)
+                .collect::<()>()
+                .await;
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use tollgate_core::{LimitParams, lua};
 
 /// Limit of calls in flight for renewals. Checks of primaries may exceed it.
-const CALLS: usize = 256;
+const RENEWALS_IN_FLIGHT_MAX: usize = 256;
 /// The shortest and the longest pause between two sweeps over all leases.
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
         let event = poll_fn(|context| {
             // Calls in flight come first, because finished calls make room for others.
             while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {}
-            if calls.len() < CALLS
+            if calls.len() < RENEWALS_IN_FLIGHT_MAX
                 && let Poll::Ready(command) = inbox.poll_recv(context)
             {
                 return Poll::Ready(LeaseTaskEvent::Command(command));

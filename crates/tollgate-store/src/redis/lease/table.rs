@@ -341,7 +341,7 @@ pub(crate) enum LeaseDecision {
     Spent(Answer, SpentUnits),
     /// The store recently replied that nothing is left.
     Refused(Answer),
-    /// There is no lease; the store decides.
+    /// The store decides: the key has no lease, its lease has other params, or the process ends.
     Direct,
     /// The lease is too small, and a renewal is in flight.
     Wait,

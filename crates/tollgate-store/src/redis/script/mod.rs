@@ -49,7 +49,7 @@ pub(super) static NODE_REPORT: LazyLock<Script> =
 /// for several charges per request, several slots, and windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];
 /// The scripts for any batch. The index has a bit for each algorithm, and one each for several
-/// slots, debts, and penalties.
+/// slots, special modes (debts and candidates), and penalties.
 static DECIDE: [OnceLock<Script>; 8 * (ALL as usize + 1)] =
     [const { OnceLock::new() }; 8 * (ALL as usize + 1)];
 

@@ -37,7 +37,7 @@ fn push(queue: &Queue) -> ReplyReceiver {
 /// because the runtime polls the test itself before all tasks.
 async fn next_of_task(queue: &Arc<Queue>, in_flight: usize) -> usize {
     let queue = Arc::clone(queue);
-    let task = tokio::spawn(async move { queue.next(in_flight).await[0].requests() });
+    let task = tokio::spawn(async move { queue.next_at_least(in_flight).await[0].requests() });
     timeout(Duration::from_secs(10), task).await.expect("the task waits for nothing").unwrap()
 }
 
@@ -81,7 +81,8 @@ fn a_second_call_waits_until_it_is_as_large_as_the_first() {
     assert_eq!(queue.pop(3)[0].requests(), 3);
     assert!(queue.is_empty());
     let _full: Vec<_> = (0..BATCH_REQUESTS_MAX).map(|_| push(&queue)).collect();
-    let popped = queue.next(2 * BATCH_REQUESTS_MAX).now_or_never().expect("a batch is full");
+    let popped =
+        queue.next_at_least(2 * BATCH_REQUESTS_MAX).now_or_never().expect("a batch is full");
     assert_eq!(popped[0].requests(), BATCH_REQUESTS_MAX);
 }
 
@@ -108,7 +109,7 @@ async fn a_lone_request_waits_one_turn_of_the_loop_and_for_no_reply() {
     let queue = lingering_queue();
     for in_flight in [0, 1] {
         let _reply = push(&queue);
-        let mut next = pin!(queue.next(in_flight));
+        let mut next = pin!(queue.next_at_least(in_flight));
         assert!(next.as_mut().now_or_never().is_none(), "the runtime polls its sockets first");
         assert_eq!(next.now_or_never().expect("a batch")[0].requests(), 1);
     }
@@ -118,8 +119,8 @@ async fn a_lone_request_waits_one_turn_of_the_loop_and_for_no_reply() {
 #[tokio::test]
 async fn a_lost_connection_leaves_the_requests_to_another() {
     let queue = lingering_queue();
-    let mut lost = Box::pin(queue.next(0));
-    let mut other = pin!(queue.next(0));
+    let mut lost = Box::pin(queue.next_at_least(0));
+    let mut other = pin!(queue.next_at_least(0));
     assert!(lost.as_mut().now_or_never().is_none());
     assert!(other.as_mut().now_or_never().is_none());
     let _reply = push(&queue);
@@ -134,9 +135,9 @@ async fn a_lost_connection_leaves_the_requests_to_another() {
 #[tokio::test]
 async fn an_idle_connection_takes_a_lone_request() {
     let queue = queue_of(1_000);
-    let mut busy = pin!(queue.next(3));
+    let mut busy = pin!(queue.next_at_least(3));
     assert!(busy.as_mut().now_or_never().is_none());
-    let mut idle = pin!(queue.next(0));
+    let mut idle = pin!(queue.next_at_least(0));
     assert!(idle.as_mut().now_or_never().is_none());
     let _reply = queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap();
     assert!(busy.as_mut().now_or_never().is_none());
