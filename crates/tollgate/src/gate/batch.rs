@@ -126,9 +126,7 @@ impl<'a> SingleCheck<'a> {
     pub fn selected(&self, rules: &'a Rules) -> Option<Selected<'a>> {
         match *self {
             Self::Limit { selection, .. } => rules.policy().selected(selection).next(),
-            Self::Inline { key, params, cost, .. } => {
-                Some(Selected::inline(rules.throttle(), params, INLINE_STATE_ID, key, cost))
-            }
+            Self::Inline { key, params, cost, .. } => Some(select_inline(rules, key, params, cost)),
         }
     }
 
@@ -139,25 +137,34 @@ impl<'a> SingleCheck<'a> {
         match self {
             Self::Limit { selection, intent } => {
                 for selected in rules.policy().selected(selection) {
-                    let counts = intent == Intent::Take;
-                    request.limits.push(RequestedLimit { selected, intent, counts, batch_index });
-                    request.charges.push(rules.charge(&selected));
+                    let limit = RequestedLimit::new(selected, intent);
+                    let charge = rules.charge(&selected);
+                    request.push(RequestedLimit { batch_index, ..limit }, charge);
                 }
                 if request.limits.len() > first + 1 {
                     request.prepare_candidates(first);
                 }
             }
             Self::Inline { key, params, params_id, cost } => {
-                let selected =
-                    Selected::inline(rules.throttle(), params, INLINE_STATE_ID, key, cost);
+                let selected = select_inline(rules, key, params, cost);
                 let charge = Charge { params_id, ..rules.plain_charge(&selected) };
                 // A peek is not counted.
                 let (intent, counts) = (Intent::Take, cost > 0);
-                request.limits.push(RequestedLimit { selected, intent, counts, batch_index });
-                request.charges.push(charge);
+                request.push(RequestedLimit { selected, intent, counts, batch_index }, charge);
             }
         }
     }
+}
+
+/// An inline limit and its key.
+#[inline]
+fn select_inline<'a>(
+    rules: &'a Rules,
+    key: &'a [u8],
+    params: &'a LimitParams,
+    cost: u64,
+) -> Selected<'a> {
+    Selected::inline(rules.throttle(), params, INLINE_STATE_ID, key, cost)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Checks of several descriptors at once, as Envoy sends them: all are charged, or none.
 
-use super::{DecidedRows, DecisionRequest, Gate, RequestEnd};
+use super::{DecidedRows, DecisionRequest, Gate, RequestEnd, RequestedLimit};
 use crate::engine::{GateBuffers, Row, Rules, Source, Verdict};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -283,7 +283,8 @@ impl<'a> MergedCharges<'a> {
         let (rules, mut extended) = (request.rules, params.iter());
         for ((one, mode), has_extra_unit) in self.charges.iter().zip(&has_extra_unit) {
             let params = if *has_extra_unit { extended.next() } else { None };
-            request.push(*one, charge(rules, one, *mode, params), Intent::Take);
+            let limit = RequestedLimit::new(*one, Intent::Take);
+            request.push(limit, charge(rules, one, *mode, params));
         }
         (request, RowsBySubCheck { has_extra_unit, rows: self.rows })
     }

@@ -76,6 +76,14 @@ pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
     fn outcome(&self) -> &Outcome;
 }
 
+impl<'a> RequestedLimit<'a> {
+    /// A limit outside a batch. A peek is not counted.
+    #[inline]
+    pub(crate) fn new(selected: Selected<'a>, intent: Intent) -> Self {
+        Self { selected, intent, counts: intent == Intent::Take, batch_index: 0 }
+    }
+}
+
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     #[inline]
     pub(crate) fn new(rules: &'r Rules, now_us: u64, buffers: &mut DecisionBuffers) -> Self {
@@ -123,16 +131,15 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         selected: impl ExactSizeIterator<Item = Selected<'a>>,
         intent: Intent,
     ) {
-        let (rules, counts, batch_index) = (self.rules, intent == Intent::Take, 0);
-        let limit = |selected| RequestedLimit { selected, intent, counts, batch_index };
+        let (rules, limit) = (self.rules, |selected| RequestedLimit::new(selected, intent));
         debug_assert!(self.limits.is_empty(), "the charges below are those of all limits");
         self.limits.extend(selected.map(limit));
         self.charges.extend(self.limits.iter().map(|one| rules.charge(&one.selected)));
     }
 
-    pub(crate) fn push(&mut self, selected: Selected<'a>, charge: Charge<'a>, intent: Intent) {
-        let counts = intent == Intent::Take;
-        self.limits.push(RequestedLimit { selected, intent, counts, batch_index: 0 });
+    #[inline]
+    pub(crate) fn push(&mut self, limit: RequestedLimit<'a>, charge: Charge<'a>) {
+        self.limits.push(limit);
         self.charges.push(charge);
     }
 

@@ -3,7 +3,7 @@
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
-use crate::gate::{DecisionRequest, RequestEnd, ReservedUnits};
+use crate::gate::{DecisionRequest, RequestEnd, RequestedLimit, ReservedUnits};
 use crate::shed::{UpstreamOutcome, UpstreamReport};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
@@ -140,7 +140,7 @@ impl<S: ReservationStore> Gate<S> {
             if !selected.missing && selected.params != params {
                 (charge.params, charge.params_id) = (params, ParamsId::default());
             }
-            request.push(selected, charge, Intent::Take);
+            request.push(RequestedLimit::new(selected, Intent::Take), charge);
         }
         request.prepare_hidden(class, RequestEnd::Seen);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
