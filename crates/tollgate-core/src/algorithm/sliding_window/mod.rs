@@ -51,6 +51,12 @@ impl SlidingWindow {
         self.window_us.mul_div_ceil(previous, self.window_us.get() - elapsed_us)
     }
 
+    /// Whether `cost` fits beside the weight of the previous window and the units of the current.
+    #[inline(always)]
+    const fn admits(&self, weight: u64, current: u64, cost: u64) -> bool {
+        cost == 0 || weight.saturating_add(current).saturating_add(cost) <= self.limit
+    }
+
     /// The time from the counted instant until `cost` fits. `cost` does not fit yet, and is within
     /// the capacity.
     #[inline(always)]
@@ -103,7 +109,7 @@ impl SlidingWindow {
             return Taken::Refused(self.outcome(false, place, 0, (previous, current), cost));
         }
         let weight = self.weight(previous, place.elapsed_us);
-        if weight.saturating_add(current).saturating_add(cost) > self.limit {
+        if !self.admits(weight, current, cost) {
             return Taken::Refused(self.outcome(false, place, weight, (previous, current), cost));
         }
         state.count(place.index, (previous, current), cost);
@@ -167,8 +173,7 @@ impl Algorithm for SlidingWindow {
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let (_, place, (previous, current)) = self.position(state, now_us);
         let weight = self.weight(previous, place.elapsed_us);
-        let used = weight.saturating_add(current);
-        let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
+        let admitted = self.admits(weight, current, cost);
         let current = if admitted && intent == Intent::Take { current + cost } else { current };
         self.outcome(admitted, place, weight, (previous, current), cost)
     }
