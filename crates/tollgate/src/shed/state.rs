@@ -24,6 +24,9 @@ const WAIT_US: u64 = 220_000;
 const CLIMB_WAIT_US: u64 = 1_000_000;
 /// The longest wait in a class that enters whole while others are shed.
 const OVERLOAD_WAIT_US: u64 = 90_000;
+/// Requests wait at least as long as the upstream takes for so many calls, up to this time.
+const WAIT_CALLS: u32 = 6;
+const SLOW_WAIT_US: u64 = 400_000;
 /// Bounds of the longest wait in the class that is being shed: half a call, within these.
 const LATE_WAIT_US: (u64, u64) = (10_000, WAIT_US);
 /// The queue holds so many times the highest limit.
@@ -40,6 +43,8 @@ pub(super) struct ShedderState {
     limit: LimitController,
     demand: Demand,
     threshold: Threshold,
+    /// Whether classes that enter whole exceed the low level of the search.
+    is_sparing: bool,
     /// Fair shares, by class.
     fair: Vec<FairShare>,
     pub(super) room: WaitingRoom,
@@ -72,6 +77,7 @@ impl ShedderState {
             limit: LimitController::new(min, max, start.clamp(min, max)),
             demand: Demand::new(classes),
             threshold: Threshold::new(classes),
+            is_sparing: false,
             fair: (0..classes).map(|_| FairShare::new()).collect(),
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
@@ -212,14 +218,14 @@ impl ShedderState {
             self.shed(class, ShedReason::Queue);
             return Some(self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue)));
         }
-        if self.in_flight >= self.limit.limit() {
-            return None;
-        }
         let lane = self.room.first_lane()?;
         let oldest = self.room.oldest(lane)?;
         // Last in, first out where most are shed anyway: those that are served did not wait. So it
         // is too where the limit climbs and clients that have waited for longer may leave.
         let waited_us = now_us.saturating_sub(oldest.1);
+        if self.in_flight >= self.slots(lane, waited_us) {
+            return None;
+        }
         let (slot, entered_us) = match self.is_late(lane) || waited_us > WAIT_US {
             true => self.room.newest(lane)?,
             false => oldest,
@@ -231,9 +237,21 @@ impl ShedderState {
         Some(self.room.resolve(slot, QueueEntryState::Granted(now_us)))
     }
 
+    /// The limit for a request that has waited for so long. A class that enters whole does not pay
+    /// for the search: after an eighth of its longest wait, the low level does not bind it.
+    fn slots(&self, lane: Lane, waited_us: u64) -> u32 {
+        match self.is_sparing && !self.threshold.is_last(lane.class) {
+            true if waited_us > self.patience_us(OVERLOAD_WAIT_US) / 8 => self.limit.spared(),
+            _ => self.limit.limit(),
+        }
+    }
+
     /// The longest that a request waits which enters now.
     pub(super) fn longest_wait_us(&self) -> u64 {
-        if self.limit.is_climbing() { CLIMB_WAIT_US } else { WAIT_US }
+        match self.limit.is_climbing() {
+            true => CLIMB_WAIT_US,
+            false => self.patience_us(WAIT_US),
+        }
     }
 
     /// Sheds a request whose owner gave up waiting.
@@ -308,6 +326,11 @@ impl ShedderState {
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
         let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();
         self.threshold.step(sheds, completed, offered);
+        let whole = (0..self.settings.classes).zip(offered);
+        let whole = whole.filter(|(class, _)| !self.threshold.is_last(*class));
+        let whole = whole.map(|(_, offered)| offered).sum::<u64>();
+        // If these classes alone fill the upstream, a search would see no low level.
+        self.is_sparing = sheds && (self.limit.is_known() || whole * 4 <= completed * 3);
         let mut above = 0;
         for (class, (fair, &offered)) in self.fair.iter_mut().zip(offered).enumerate() {
             let wide =
@@ -325,6 +348,7 @@ impl ShedderState {
         LoadView {
             is_overloaded: self.demand.is_heavy(),
             is_waiting: self.room.len() > 0,
+            in_flight: self.in_flight,
             gap_us: self.demand.gap_us(),
         }
     }
@@ -374,19 +398,30 @@ impl ShedderState {
     fn wait_us(&self, lane: Lane, now_us: u64) -> u64 {
         match self.demand.is_overloaded() {
             _ if self.limit.is_climbing() => CLIMB_WAIT_US,
-            false => WAIT_US,
+            false => self.patience_us(WAIT_US),
             // They wait for all classes above, and for no other client of theirs.
-            true if lane.is_inside && self.threshold.is_last(lane.class) => WAIT_US,
+            true if lane.is_inside && self.threshold.is_last(lane.class) => {
+                self.patience_us(WAIT_US)
+            }
             true if !self.is_late(lane) => match self.limit.is_new(now_us) {
                 // The upstream still works off what it got while the limit was too high, and the
                 // search tries levels that are too low.
-                true => WAIT_US,
-                false => OVERLOAD_WAIT_US,
+                true => self.patience_us(WAIT_US),
+                false => self.patience_us(OVERLOAD_WAIT_US),
             },
             true => {
                 let call_us = self.load().gap_us * u64::from(self.limit.high());
                 self.demand.per_excess(call_us * 2).clamp(LATE_WAIT_US.0, LATE_WAIT_US.1)
             }
+        }
+    }
+
+    /// This wait, or longer if an upstream with few calls a second would free too few slots in it.
+    fn patience_us(&self, wait_us: u64) -> u64 {
+        match self.demand.drains_us(WAIT_CALLS) {
+            // No call has ended.
+            u64::MAX => wait_us,
+            drains_us => drains_us.clamp(wait_us, SLOW_WAIT_US),
         }
     }
 

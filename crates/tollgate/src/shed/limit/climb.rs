@@ -20,9 +20,8 @@ impl LimitController {
         if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
             self.is_found = true;
             self.set_knee((self.meter.in_flight() * self.rest_call_us / call_us).max(SCALE));
-            // The estimate is good enough to begin with the high level, while the queue of the
-            // upstream drains.
-            self.is_wide = false;
+            // The search begins with the high level, while the queue of the upstream drains.
+            self.is_wide = true;
             (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
             return SearchStage::HighSettle;
         }
@@ -32,12 +31,14 @@ impl LimitController {
             if 2 * rate * low < low_rate * (low + level) {
                 self.is_found = true;
                 self.set_knee((low * SCALE * rate / low_rate.max(1)).min(level * SCALE));
+                self.high = self.meter;
                 return SearchStage::LowSettle;
             }
         }
         self.climbed = Some((level, rate));
         if level >= self.ceiling() {
             self.is_found = level >= self.max;
+            self.high = self.meter;
             return SearchStage::LowSettle;
         }
         self.set_high_level(level.saturating_mul(2).min(self.ceiling()));

@@ -32,7 +32,7 @@ const CLIMB_CALLS: u64 = 32;
 const CLIMB_US_MAX: u64 = 500_000;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 8;
-/// How often a level settles again if it does not fill.
+/// How often a level settles again if it does not fill, or drain.
 const REFILLS_MAX: u32 = 4;
 /// Estimates until the knee counts as known.
 const KNOWN: u32 = 8;
@@ -59,13 +59,15 @@ pub(super) struct LimitController {
     high: Meter,
     /// Parts of the high level so far.
     parts: u32,
-    /// How often a level has settled without being full.
+    /// How often a level has settled without being reached.
     refills: u32,
     /// Estimates since the search began.
     estimates: u32,
     /// Whether the last estimate was at an edge of its range: the knee is further away.
     is_wide: bool,
     drift: Drift,
+    /// Estimates at the low edge, less others.
+    low_edges: u32,
     errors: ErrorTolerance,
     /// Whether the limit climbed to a level that brought no more throughput.
     is_found: bool,
@@ -76,8 +78,9 @@ pub(super) struct LimitController {
     rest_call_us: u64,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
     reference: u64,
-    /// Parts in a row with a different throughput.
-    deviations: u8,
+    /// Calls on which the reference rests.
+    reference_calls: u64,
+    shift: Drift,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +101,7 @@ pub(super) struct LoadView {
     pub(super) is_overloaded: bool,
     /// Whether requests wait for the limit.
     pub(super) is_waiting: bool,
+    pub(super) in_flight: u32,
     /// Mean time between two completed calls.
     pub(super) gap_us: u64,
 }
@@ -121,13 +125,15 @@ impl LimitController {
             estimates: 0,
             is_wide: true,
             drift: Drift::default(),
+            low_edges: 0,
             errors: ErrorTolerance::default(),
             is_found: false,
             climb_end_us: None,
             climbed: None,
             rest_call_us: 0,
             reference: 0,
-            deviations: 0,
+            reference_calls: 0,
+            shift: Drift::default(),
         };
         controller.set_knee(controller.knee);
         controller.limit = controller.high_level;
@@ -144,6 +150,19 @@ impl LimitController {
     #[inline]
     pub(super) fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// The limit for requests that do not pay for the low level.
+    pub(super) fn spared(&self) -> u32 {
+        match self.stage {
+            SearchStage::LowSettle | SearchStage::LowMeasure => self.levels().1,
+            _ => self.limit,
+        }
+    }
+
+    /// Whether the search has found the knee, and only watches it.
+    pub(super) fn is_known(&self) -> bool {
+        self.estimates >= KNOWN && !self.is_wide
     }
 
     /// Whether the limit is a guess that may still double.
@@ -234,6 +253,7 @@ impl LimitController {
             return self.enter(now_us, stage, load);
         }
         if load.is_overloaded {
+            self.high = Meter::default();
             return self.enter(now_us, SearchStage::LowSettle, load);
         }
         if self.is_failing(&self.meter) {
@@ -263,7 +283,9 @@ impl LimitController {
     /// Ends a stage whose time is over.
     pub(super) fn next_stage(&mut self, now_us: u64, load: LoadView) {
         let end_us = self.stage_end_us.min(now_us);
-        let is_filling = self.meter.full_us == 0 && self.refills < REFILLS_MAX;
+        let settles_on = self.refills < REFILLS_MAX;
+        let is_filling = self.meter.full_us == 0 && settles_on;
+        let is_draining = load.in_flight > self.limit + self.limit / 2 && settles_on;
         let next = match self.stage {
             // Requests fill a higher level as fast as they come. Meanwhile none is in excess, which
             // is no end of the overload.
@@ -278,19 +300,27 @@ impl LimitController {
             }
             _ if !load.is_overloaded => SearchStage::Rest,
             SearchStage::Rest => SearchStage::Rest,
+            SearchStage::LowSettle if is_draining => {
+                self.refills += 1;
+                return self.enter(now_us, SearchStage::LowSettle, load);
+            }
             SearchStage::LowSettle => SearchStage::LowMeasure,
             SearchStage::LowMeasure => {
                 self.low = self.meter;
-                (self.high, self.parts) = (Meter::default(), 0);
-                SearchStage::HighSettle
+                match self.descend() {
+                    true => SearchStage::LowSettle,
+                    false => {
+                        (self.high, self.parts) = (Meter::default(), 0);
+                        SearchStage::HighSettle
+                    }
+                }
             }
             SearchStage::HighSettle => SearchStage::HighMeasure,
             SearchStage::HighMeasure => {
                 self.high.add(&self.meter);
                 self.parts += 1;
-                let is_known = self.estimates >= KNOWN;
-                let is_other = self.notice_change();
-                match is_known && !is_other && self.parts < HIGH_PARTS {
+                self.notice_change();
+                match self.is_known() && self.parts < HIGH_PARTS {
                     true => SearchStage::HighMeasure,
                     false => {
                         self.learn();
@@ -313,18 +343,19 @@ impl LimitController {
         };
         // Calls that began together end together, for some rounds.
         let spread = if self.is_wide { 1 } else { 6 };
+        let calls = if self.is_known() { CALLS } else { 2 * CALLS };
         let measure_us =
-            (CALLS.max(spread * u64::from(high)) * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
+            (calls.max(spread * u64::from(high)) * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
         let length_us = match stage {
             SearchStage::Rest => u64::MAX - now_us,
             // The duration of a call: afterwards the level has its own mix of calls.
             SearchStage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
             SearchStage::ClimbMeasure => {
-                (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, CLIMB_US_MAX)
+                (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1)
             }
             SearchStage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
             SearchStage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),
-            SearchStage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
+            SearchStage::HighMeasure if self.is_known() => measure_us * 3,
             SearchStage::LowMeasure | SearchStage::HighMeasure => measure_us,
         };
         (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);

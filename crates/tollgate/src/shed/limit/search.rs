@@ -5,8 +5,21 @@ use super::{KNOWN, LimitController, SCALE};
 /// An estimate never weighs less than a part of this many.
 const WEIGHT_MIN: u32 = 16;
 
-/// Notices estimates that lie on one side for longer than chance explains: a two-sided CUSUM, in
-/// sixteenths of a standard deviation.
+/// Estimates at the low edge, less others, that widen the search.
+const LOW_EDGES_MAX: u32 = 3;
+/// The deviation of an estimate that chance explains, the most that counts, and the sum that is no
+/// chance: in sixteenths of a standard deviation.
+const DRIFT_SLACK: i64 = 12;
+const DRIFT_MOST: i64 = 48;
+const DRIFT_ALARM: i64 = 128;
+/// The same for the throughput of one part of the high level, in 256ths of its mean.
+const SHIFT_SLACK: i64 = 26;
+const SHIFT_MOST: i64 = 90;
+const SHIFT_ALARM: i64 = 128;
+/// Calls over which the mean throughput is taken, about.
+const REFERENCE_CALLS: u64 = 6_000;
+
+/// Notices values that lie on one side for longer than chance explains: a two-sided CUSUM.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drift {
     up: i64,
@@ -23,36 +36,57 @@ impl LimitController {
             return self.back_off(both);
         }
         self.endure(&both);
-        let (Some(low_rate), Some(high_rate)) = (low.rate(), high.rate()) else { return };
-        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
-        // After a climb, more calls than the low level may still be in flight.
-        if !low.is_full() || !high.is_full() || low_mean >= high_mean {
-            return;
-        }
+        let Some([(low_mean, low_rate), (high_mean, high_rate)]) = self.compared() else { return };
         let estimate = low_mean * high_rate / low_rate;
         let estimate = estimate.clamp(low_mean * 3 / 4, high_mean * 9 / 8);
         // Two levels that are far apart must differ clearly: chance must not end the search.
         let low_edge = low_mean * if self.is_wide { 13 } else { 11 };
         let is_edge = estimate * 10 < low_edge || estimate * 10 > high_mean * 9;
         self.weigh(estimate, is_edge, low.completed);
-        // A mean of estimates at an edge is no knee: it is further away.
-        let span = high_mean.saturating_sub(low_mean);
-        let is_low = self.knee < low_mean + span / 4 && low_mean > u64::from(self.min) * SCALE;
-        let is_high = self.knee > high_mean.saturating_sub(span / 8);
-        if self.estimates == KNOWN && (is_low || is_high) {
-            self.estimates = 1;
-            self.is_wide = is_high;
+        // A mean of estimates at the low edge follows the knee too slowly, and one at the high edge
+        // is no knee.
+        let is_low = estimate * 10 < low_mean * 11 && low_mean > u64::from(self.min) * SCALE;
+        self.low_edges = if is_low { self.low_edges + 1 } else { self.low_edges.saturating_sub(1) };
+        let is_high = self.estimates == KNOWN && self.knee > high_mean - (high_mean - low_mean) / 8;
+        if self.estimates <= KNOWN && (self.low_edges >= LOW_EDGES_MAX || is_high) {
+            (self.estimates, self.is_wide) = (1, true);
         }
         // A knee that is known needs no climb, for example after errors.
         self.is_found |= self.estimates > KNOWN;
     }
 
+    /// Lowers the knee without a return to the high level, if the low level has the throughput of
+    /// the last high one.
+    pub(super) fn descend(&mut self) -> bool {
+        let Some([(low_mean, low_rate), (_, high_rate)]) = self.compared() else { return false };
+        if !self.is_wide || high_rate * 10 > low_rate * 13 || self.limit <= self.min {
+            return false;
+        }
+        self.high = self.low;
+        self.set_knee(low_mean);
+        true
+    }
+
+    /// Requests in flight and throughput at the low and at the high level, if both were held.
+    fn compared(&self) -> Option<[(u64, u64); 2]> {
+        let (low, high) = (&self.low, &self.high);
+        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
+        // Calls of a higher level may still be in flight, and spared requests exceed the low one.
+        let low_level = u64::from(self.levels().0) * SCALE;
+        let is_low = low_mean < high_mean && low_mean * 2 <= low_level + high_mean;
+        let rates = low.rate().zip(high.rate()).filter(|_| low.is_full() && high.is_full());
+        let (low_rate, high_rate) = rates.filter(|_| is_low)?;
+        Some([(low_mean, low_rate), (high_mean, high_rate)])
+    }
+
     fn weigh(&mut self, estimate: u64, is_edge: bool, calls: u64) {
-        let is_further = self.drift.add(estimate, self.knee, calls);
+        let knee = self.knee.max(1) as i64;
+        let off = (estimate as i64 - knee) * (calls << 8).isqrt() as i64 / knee;
+        let is_further = self.drift.add(off, DRIFT_SLACK, DRIFT_MOST) > DRIFT_ALARM;
         if self.is_wide || is_further {
             // Each estimate replaces the last, until one is inside.
             self.estimates = 0;
-            self.drift = Drift::default();
+            (self.drift, self.low_edges) = (Drift::default(), 0);
             self.is_wide = is_edge || is_further;
         }
         self.estimates = (self.estimates + 1).min(WEIGHT_MIN);
@@ -61,40 +95,32 @@ impl LimitController {
         self.set_knee(knee.clamp(SCALE, u64::from(self.max) * SCALE));
     }
 
-    /// Searches again if the throughput of the high level has changed, for two parts: one alone is
-    /// chance, or a pause.
-    pub(super) fn notice_change(&mut self) -> bool {
-        let Some(rate) = self.meter.rate() else { return false };
-        if self.reference == 0 || self.estimates < KNOWN {
-            (self.reference, self.deviations) = (rate, 0);
-            return false;
+    /// Searches again if the throughput of the high level has changed. One part alone is chance, or
+    /// a pause.
+    pub(super) fn notice_change(&mut self) {
+        let (Some(rate), calls) = (self.meter.rate(), self.meter.completed) else { return };
+        if self.is_wide {
+            (self.reference, self.reference_calls, self.shift) = (rate, calls, Drift::default());
+            return;
         }
-        if rate * 10 <= self.reference * 13 && rate * 13 >= self.reference * 10 {
-            self.reference = (self.reference * 7 + rate) / 8;
-            self.deviations = 0;
-            return false;
+        let off = (rate * 256 / self.reference.max(1)) as i64 - 256;
+        if self.is_known() && self.shift.add(off, SHIFT_SLACK, SHIFT_MOST) >= SHIFT_ALARM {
+            (self.high, self.is_wide) = (self.meter, true);
+            return;
         }
-        self.deviations += 1;
-        if self.deviations < 2 {
-            return false;
-        }
-        (self.reference, self.deviations, self.is_wide) = (rate, 0, true);
-        true
+        let all = self.reference_calls + calls;
+        self.reference = (self.reference * self.reference_calls + rate * calls) / all;
+        self.reference_calls = all.min(REFERENCE_CALLS);
     }
 }
 
 impl Drift {
-    /// The deviation of each estimate that chance explains.
-    const SLACK: i64 = 12;
-    const ALARM: i64 = 128;
-    const MOST: i64 = 48;
-
-    /// Adds an estimate that rests on `calls`; returns whether the knee has moved.
-    fn add(&mut self, estimate: u64, knee: u64, calls: u64) -> bool {
-        let off = (estimate.abs_diff(knee) * (calls << 8).isqrt() / knee.max(1)) as i64;
-        let off = if estimate > knee { off } else { -off }.clamp(-Self::MOST, Self::MOST);
-        self.up = (self.up + off - Self::SLACK).max(0);
-        self.down = (self.down - off - Self::SLACK).max(0);
-        self.up.max(self.down) > Self::ALARM
+    /// Adds a deviation, of which `slack` is chance and `most` is counted. Returns how far all of
+    /// them lie on one side.
+    fn add(&mut self, off: i64, slack: i64, most: i64) -> i64 {
+        let off = off.clamp(-most, most);
+        self.up = (self.up + off - slack).max(0);
+        self.down = (self.down - off - slack).max(0);
+        self.up.max(self.down)
     }
 }

@@ -20,9 +20,12 @@ fn a_pause_at_the_low_level_moves_the_knee_no_further_than_the_high_one() {
 fn one_part_with_another_throughput_is_chance() {
     let mut controller = LimitController::new(4, 512, 10);
     controller.estimates = KNOWN;
+    controller.is_wide = false;
+    controller.reference = meter(12, 200).rate().unwrap_or(0);
     let changes = [200, 200, 100, 200, 100, 100].map(|completed| {
         controller.meter = meter(12, completed);
-        controller.notice_change()
+        controller.notice_change();
+        controller.is_wide
     });
     assert_eq!(changes, [false, false, false, false, false, true]);
 }

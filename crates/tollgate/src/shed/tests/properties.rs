@@ -35,9 +35,10 @@ fn at_five_times_capacity_the_important_alone_fill_the_service() {
     for service in BOTH {
         let reports = runs(&Scenario { service, ..Scenario::load(500) }, MANY);
         let served = mean(&reports, |report| report.served_bp(0));
-        assert!(served >= 9_500, "{service:?}: {served}");
+        assert!(served >= 9_700, "{service:?}: {served}");
         for report in &reports {
-            assert!(report.p99_us(Some(0)) <= 150_000, "{service:?}: {}", report.p99_us(Some(0)));
+            let (served, p99_us) = (report.served_bp(0), report.p99_us(Some(0)));
+            assert!(served >= 9_500 && p99_us <= 150_000, "{service:?}: {served}, {p99_us} us");
         }
     }
 }
@@ -72,8 +73,8 @@ fn the_limit_is_found_from_any_start() {
 #[test]
 fn the_limit_of_a_slow_upstream_does_not_run_away() {
     for service in BOTH {
-        for (mean_us, requests_per_s, least_bp) in
-            [(50_000, 160, 9_400), (100_000, 80, 8_000), (200_000, 30, 5_000)]
+        for (mean_us, requests_per_s, most_x10, least_bp) in
+            [(50_000, 160, 100, 9_800), (100_000, 80, 100, 9_600), (200_000, 30, 900, 9_200)]
         {
             let plan = Scenario {
                 service,
@@ -82,14 +83,18 @@ fn the_limit_of_a_slow_upstream_does_not_run_away() {
                 requests_per_s: vec![(0, requests_per_s)],
                 patience_us: 10_000_000,
                 seconds: 90,
-                warm_s: 60,
+                warm_s: 30,
                 ..Scenario::load(200)
             };
             for report in runs(&plan, MANY) {
                 let (found, served) = (report.mean_limit_x10(60..90), report.served_bp(0));
                 let run = format!("{service:?}, {mean_us} us: {found} tenths, {served} served");
-                assert!(found <= 900 && served >= least_bp, "{run}");
+                assert!(found <= most_x10 && served >= least_bp, "{run}");
             }
+            // The search itself, while the upstream works off what it got before.
+            let search = Scenario { warm_s: 0, seconds: 50, ..plan };
+            let served = mean(&runs(&search, MANY), |report| report.served_bp(0));
+            assert!(served >= 9_000, "{service:?}, {mean_us} us: {served} served from the start");
         }
     }
 }
@@ -156,7 +161,7 @@ fn pauses_of_the_upstream_do_not_move_the_limit() {
             for report in &reports {
                 let (served, found) = (report.served_bp(0), limit(report));
                 assert!(served >= 9_970, "{service:?} {pauses:?}: {served}");
-                assert!((90..=200).contains(&found), "{service:?} {pauses:?}: {found} tenths");
+                assert!((90..=160).contains(&found), "{service:?} {pauses:?}: {found} tenths");
                 let least = report.limits(5..25).iter().min();
                 assert!(least >= Some(&5), "{service:?} {pauses:?}: {least:?}");
             }
@@ -198,10 +203,10 @@ fn clients_who_leave_early_lower_the_limit() {
 #[test]
 fn the_limit_follows_workers_that_leave_and_come() {
     for service in BOTH {
-        for (workers, expected) in [(4, 50..=90), (16, 150..=260)] {
+        for (workers, expected) in [(4, 50..=80), (16, 170..=230)] {
             let workers = vec![(0, 8), (10, workers)];
             let plan = Scenario { service, workers, seconds: 25, ..Scenario::load(600) };
-            for report in runs(&plan, FEW) {
+            for report in runs(&plan, MANY) {
                 let found = report.mean_limit_x10(20..25);
                 assert!(expected.contains(&found), "{service:?}: {found} tenths");
             }
@@ -214,7 +219,7 @@ fn half_the_workers_serve_half_at_every_moment() {
     for service in BOTH {
         let workers = vec![(0, 8), (10, 4)];
         let plan = Scenario { service, workers, seconds: 20, ..Scenario::load(300) };
-        for report in runs(&plan, FEW) {
+        for report in runs(&plan, MANY) {
             let found = report.mean_limit_x10(15..20);
             assert!(found <= 90, "{service:?}: the new limit within five seconds, not {found}");
             for second in 11..19 {
