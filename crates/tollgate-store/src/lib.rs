@@ -53,6 +53,7 @@ pub use error::{StoreError, StoreErrorKind};
 pub use lease::{HolderReport, LedgerReport};
 pub use memory::MemoryStore;
 pub use raw::heap::release_free_memory;
+pub use raw::lock;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use reply::{BoxedReply, StoreReply};

@@ -27,7 +27,7 @@ const NAP: Duration = Duration::from_micros(50);
 /// A mutual exclusion lock. A panic while it is held does not poison it.
 // The flag comes first, so that it shares a cache line with the beginning of the value.
 #[repr(C)]
-pub(crate) struct Lock<T> {
+pub struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -36,19 +36,21 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Access to the value, until dropped.
-pub(crate) struct Guard<'a, T> {
+pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
     /// Makes the guard `!Sync`: it gives out `&mut T`.
     not_sync: PhantomData<*mut T>,
 }
 
 impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// A lock that nobody holds.
+    pub fn new(value: T) -> Self {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
+    /// Waits until nobody else holds the lock.
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub fn lock(&self) -> Guard<'_, T> {
         match self.try_lock() {
             Some(guard) => guard,
             None => self.wait(),

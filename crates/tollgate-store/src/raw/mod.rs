@@ -3,7 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod heap;
-pub(crate) mod lock;
+pub mod lock;
 pub(crate) mod pin;
 pub(crate) mod prefetch;
 pub(crate) mod slots;

@@ -4,20 +4,20 @@ use super::queue::{QueueEntryId, QueueEntryState};
 use super::snapshot::ShedSnapshot;
 use super::state::{AdmittedCall, LaterStep, START, ShedderState};
 use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome};
-use crate::sync::lock;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+use tollgate_store::lock::{Guard, Lock};
 
 /// Sheds load for one node: finds how many requests its upstream can take at once, lets the most
 /// important ones in, and refuses the rest. Clones share one state.
 #[derive(Debug, Clone)]
 pub struct AdaptiveShedder {
-    state: Arc<Mutex<ShedderState>>,
+    state: Arc<Lock<ShedderState>>,
 }
 
 /// The answer to a request that enters.
@@ -69,7 +69,7 @@ impl AdaptiveShedder {
 
     /// A shedder whose random choices are the same in each run, for simulations.
     pub fn with_seed(settings: AdaptiveSettings, seed: u64) -> Self {
-        Self { state: Arc::new(Mutex::new(ShedderState::new(settings, START, seed))) }
+        Self { state: Arc::new(Lock::new(ShedderState::new(settings, START, seed))) }
     }
 
     /// Admits, queues or sheds a request.
@@ -140,47 +140,47 @@ impl AdaptiveShedder {
 
     #[inline]
     fn lock(&self) -> StateGuard<'_> {
-        lock(&self.state)
+        self.state.lock()
     }
 }
 
-type StateGuard<'a> = MutexGuard<'a, ShedderState>;
+type StateGuard<'a> = Guard<'a, ShedderState>;
 
 /// Lets a request enter; returns the step and the lock if the request is not admitted at once.
 #[inline(never)]
 fn enter(
-    mutex: &Mutex<ShedderState>,
+    shared: &Lock<ShedderState>,
     now_us: u64,
     request: ShedRequest,
 ) -> Option<(StateGuard<'_>, LaterStep)> {
-    let mut state = lock(mutex);
+    let mut state = shared.lock();
     let step = state.enter(now_us, request)?;
     Some((state, step))
 }
 
 #[inline(never)]
 fn finish(
-    mutex: &Mutex<ShedderState>,
+    shared: &Lock<ShedderState>,
     now_us: u64,
     call: AdmittedCall,
     outcome: UpstreamOutcome,
     ended_us: u64,
 ) {
-    let mut state = lock(mutex);
+    let mut state = shared.lock();
     state.finish(now_us, call, outcome, ended_us);
-    resolve(mutex, state);
+    resolve(shared, state);
 }
 
 /// Ends the waits that are over. Tasks are woken without the lock.
 #[inline]
-fn resolve<'a>(mutex: &'a Mutex<ShedderState>, state: StateGuard<'a>) {
+fn resolve<'a>(shared: &'a Lock<ShedderState>, state: StateGuard<'a>) {
     if state.room.len() > 0 {
-        resolve_waiting(mutex, state);
+        resolve_waiting(shared, state);
     }
 }
 
 #[inline(never)]
-fn resolve_waiting<'a>(mutex: &'a Mutex<ShedderState>, mut state: StateGuard<'a>) {
+fn resolve_waiting<'a>(shared: &'a Lock<ShedderState>, mut state: StateGuard<'a>) {
     loop {
         let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
         let mut count = 0;
@@ -195,7 +195,7 @@ fn resolve_waiting<'a>(mutex: &'a Mutex<ShedderState>, mut state: StateGuard<'a>
         if count < WAKERS {
             return;
         }
-        state = lock(mutex);
+        state = shared.lock();
     }
 }
 

@@ -145,28 +145,33 @@ impl ShedderState {
                 self.abandoned.learn(ended_us.saturating_sub(call.admitted_us));
                 self.completed(call.class, ended_us);
             }
-            UpstreamOutcome::Overloaded => self.finish_overloaded(call.class, ended_us),
-            UpstreamOutcome::Abandoned => self.finish_abandoned(now_us, call),
-            UpstreamOutcome::Ignored => self.leave(call.class),
+            other => return self.finish_otherwise(now_us, call, other, ended_us),
         }
-        let is_over = matches!(outcome, UpstreamOutcome::Ok | UpstreamOutcome::Overloaded);
-        if is_over && !self.abandoned.is_empty() {
+        if !self.abandoned.is_empty() {
             self.end_abandoned(call.admitted_us, ended_us);
         }
     }
 
+    /// Ends a call that the upstream did not do.
     #[inline(never)]
-    fn finish_overloaded(&mut self, class: u8, ended_us: u64) {
+    fn finish_otherwise(
+        &mut self,
+        now_us: u64,
+        AdmittedCall { class, admitted_us }: AdmittedCall,
+        outcome: UpstreamOutcome,
+        ended_us: u64,
+    ) {
+        if outcome == UpstreamOutcome::Abandoned {
+            let drains_us = self.demand.drains_us(self.in_flight);
+            self.abandoned.push(class, admitted_us, now_us, drains_us);
+            return self.limit.abandoned();
+        }
         self.leave(class);
-        self.limit.completed(ended_us, true);
-        self.demand.ended(self.limit.tolerates_errors());
-    }
-
-    #[inline(never)]
-    fn finish_abandoned(&mut self, now_us: u64, AdmittedCall { class, admitted_us }: AdmittedCall) {
-        let drains_us = self.demand.drains_us(self.in_flight);
-        self.abandoned.push(class, admitted_us, now_us, drains_us);
-        self.limit.abandoned();
+        if outcome == UpstreamOutcome::Overloaded {
+            self.limit.completed(ended_us, true);
+            self.demand.ended(self.limit.tolerates_errors());
+            self.end_abandoned(admitted_us, ended_us);
+        }
     }
 
     /// Ends the abandoned calls that are older than one that has ended.
