@@ -90,15 +90,8 @@ impl Admin {
             )
             .at("attributes"));
         }
-        // Such as `user=42` for a limit that counts all requests together: the change would be for
-        // everybody.
-        let is_unused = |view: &KeyView| view.key().values().all(String::is_empty);
-        if let Some(view) = before.iter().find(|view| is_unused(view) && !attributes.is_empty()) {
-            let limit = view.name();
-            let detail = format!(
-                "nothing changed: the key of `{limit}` has none of these attributes; give those that `inspect` shows, or none for the requests that have none"
-            );
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).at("attributes"));
+        if !attributes.is_empty() {
+            require_used_attributes(&before)?;
         }
         let until_us = match change {
             KeyChange::Block { for_us } => Some(now_us.saturating_add(for_us)),
@@ -249,6 +242,19 @@ struct ChangeRecord {
     target: Value,
     before: Value,
     after: Value,
+}
+
+/// Refuses `user=42` for a limit that counts all requests together: the change would be for
+/// everybody.
+fn require_used_attributes(views: &[KeyView<'_>]) -> Result<(), Problem> {
+    let Some(view) = views.iter().find(|view| view.key().values().all(String::is_empty)) else {
+        return Ok(());
+    };
+    let limit = view.name();
+    let detail = format!(
+        "nothing changed: the key of `{limit}` has none of these attributes; give those that `inspect` shows, or none for the requests that have none"
+    );
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).at("attributes"))
 }
 
 /// The limit's name, if a limit has it.

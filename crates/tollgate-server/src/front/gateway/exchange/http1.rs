@@ -118,7 +118,11 @@ impl Exchange<'_> {
             // that this worker has looked at its other connections; the head waits no longer.
             yield_now().await;
             let ResponseReader { stream, received, .. } = &mut reader;
-            poll_fn(|context| Poll::Ready(drop(received.poll_more(stream, context)))).await;
+            poll_fn(|context| {
+                let _ = received.poll_more(stream, context);
+                Poll::Ready(())
+            })
+            .await;
             complete = reader.take_body(&parsed, body);
         }
         self.write_answer(reader, &parsed, complete, selected)
