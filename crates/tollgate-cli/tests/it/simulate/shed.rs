@@ -93,7 +93,7 @@ fn an_overload_is_shed_by_class_and_the_picture_shows_it() {
     let [offered, admitted, shed, p99_ms] = of_class(&ran.summary, "critical:");
     assert_eq!(offered, admitted + shed, "{}", ran.summary);
     // The first overload of a node: its limit is not known yet, so requests wait longer.
-    assert!(shed == 0 && p99_ms <= 110, "{}", ran.summary);
+    assert!(shed == 0 && p99_ms <= 120, "{}", ran.summary);
     let [offered, admitted, shed, _] = of_class(&ran.summary, "normal:");
     assert_eq!(offered, admitted + shed);
     assert!(shed * 2 > offered, "{}", ran.summary);
@@ -103,8 +103,8 @@ fn an_overload_is_shed_by_class_and_the_picture_shows_it() {
         let is_in = |answer: &&Value| (from_s..to_s).contains(&second(answer));
         ran.answers.iter().filter(is_in).filter(|answer| answer["allowed"] == true).count() as u64
     };
-    let served = allowed_in(9.0, 16.0);
-    assert!((CAPACITY * 7 * 95 / 100..CAPACITY * 7 * 105 / 100).contains(&served), "{served}");
+    let served = allowed_in(10.0, 16.0);
+    assert!((CAPACITY * 6 * 95 / 100..CAPACITY * 6 * 105 / 100).contains(&served), "{served}");
     let after = ran.answers.iter().filter(|answer| second(answer) >= 18.0);
     assert!(after.clone().count() > 1_000);
     assert!(after.into_iter().all(|answer| answer["allowed"] == true), "back to normal");

@@ -1,6 +1,6 @@
 //! The climb: doubles a limit that is a guess, while that brings throughput.
 
-use super::{LimitController, Meter, SCALE, SearchStage, round};
+use super::{CLIMB_CALLS, LimitController, Meter, SCALE, SearchStage, round};
 
 /// Calls that take more times as long as before any request waited are queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
@@ -20,8 +20,9 @@ impl LimitController {
         if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
             self.is_found = true;
             self.set_knee((self.meter.in_flight() * self.rest_call_us / call_us).max(SCALE));
-            // The search begins with the high level, while the queue of the upstream drains.
-            self.is_wide = true;
+            // The search begins with the high level, while the queue of the upstream drains. An
+            // estimate from few calls may be far off.
+            self.is_wide = self.meter.completed < CLIMB_CALLS;
             (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
             return SearchStage::HighSettle;
         }
