@@ -12,7 +12,7 @@ const LOW_EDGES_MAX: u32 = 3;
 const DRIFT_SLACK: i64 = 12;
 const DRIFT_MOST: i64 = 48;
 const DRIFT_ALARM: i64 = 128;
-/// The same for the throughput of one part of the high level, in 256ths of its mean.
+/// The same for the throughput of one part of the high level; 256 is its mean.
 const SHIFT_SLACK: i64 = 26;
 const SHIFT_MOST: i64 = 90;
 const SHIFT_ALARM: i64 = 128;
