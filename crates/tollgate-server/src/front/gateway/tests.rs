@@ -79,7 +79,7 @@ fn a_head_does_not_wait_for_its_body() {
             stream.write_all(b"hello").await.unwrap();
             std::future::pending::<()>().await;
         });
-        // Timers are late by ten minutes, so whoever waits for one shows.
+        // Timers are late by ten minutes, so a head that waits for one shows in the virtual time.
         let rig = Rig::new(Limits { tick: seconds(600), ..Limits::default() });
         let mut client = rig.connect_to(&gateway);
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();

@@ -115,8 +115,8 @@ impl LimitController {
 }
 
 impl Drift {
-    /// Adds a deviation, of which `slack` is chance and `most` is counted. Returns how far all of
-    /// them lie on one side.
+    /// Adds a deviation: chance explains `slack` of it, and at most `most` counts. Returns how far
+    /// the deviations so far lie on one side.
     fn add(&mut self, off: i64, slack: i64, most: i64) -> i64 {
         let off = off.clamp(-most, most);
         self.up = (self.up + off - slack).max(0);
