@@ -1,12 +1,17 @@
 //! Reports that the nodes of a store publish for each other. Each expires after its lifetime.
 
+use super::RedisStore;
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
 use super::cluster::slot_of;
-use super::{RedisStore, script};
+use super::script::Script;
 use crate::StoreError;
 use redis::Value;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+static NODE_REPORT: LazyLock<Script> =
+    LazyLock::new(|| Script::of(include_str!("node_report.lua")));
 
 /// A node's published report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +42,7 @@ impl RedisStore {
         tables.key_index_of(self.namer.report_key(topic, node));
         let mut program = format!("{} {node}\n", lifetime.as_millis()).into_bytes();
         program.extend_from_slice(report);
-        let call = self.servers.call(slot, &script::NODE_REPORT, &tables, program, None);
+        let call = self.servers.call(slot, &NODE_REPORT, &tables, program, None);
         self.with_deadline(call).await.map(drop)
     }
 

@@ -1,12 +1,16 @@
 //! Reports on a server: version, eviction policy, clock, missing rights.
 
+use super::RedisStore;
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
 use super::cluster::slot_of;
+use super::script::Script;
 use super::script::msgpack::array;
-use super::{RedisStore, script};
 use crate::{ProcessClock, StoreError};
 use redis::Value;
+use std::sync::LazyLock;
+
+static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("probe.lua")));
 
 /// A report on a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +83,7 @@ impl RedisStore {
         let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
         tables.key_index_of(name);
         let asked_us = ProcessClock.now_us();
-        let call = self.servers.call(slot, &script::PROBE, &tables, array(&[leases]), None);
+        let call = self.servers.call(slot, &PROBE, &tables, array(&[leases]), None);
         let reply = self.with_deadline(call).await?;
         let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
         let mut report = read(reply).ok_or_else(invalid_reply)?;

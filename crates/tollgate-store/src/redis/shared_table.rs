@@ -4,15 +4,20 @@
 //! node. Each value has a version, which the store counts up, so two tables merge to the same
 //! result in any order. The script and [`SharedTable::merge`] have the same rule.
 
+use super::RedisStore;
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
 use super::cluster::slot_of;
-use super::{RedisStore, script};
+use super::script::Script;
 use crate::{StoreError, StoreErrorKind};
 use ahash::RandomState;
 use redis::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
+
+static SHARED_TABLE: LazyLock<Script> =
+    LazyLock::new(|| Script::of(include_str!("shared_table/table.lua")));
 
 /// A table that all nodes of a store share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,8 +152,7 @@ impl RedisStore {
             None => "\n".to_owned(),
         };
         program.push_str(&known.to_text());
-        let call =
-            self.servers.call(slot, &script::SHARED_TABLE, &tables, program.into_bytes(), None);
+        let call = self.servers.call(slot, &SHARED_TABLE, &tables, program.into_bytes(), None);
         let reply = self.with_deadline(call).await?;
         read(reply)?.ok_or_else(|| {
             StoreError::new(StoreErrorKind::Rejected, "the table is full; clear names first")

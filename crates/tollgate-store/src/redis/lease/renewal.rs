@@ -280,7 +280,7 @@ async fn send_renewal(
 fn ledger_script(store_params: &LimitParams) -> &'static Script {
     let index = lua::to_lua_params(store_params)[0].saturating_sub(1) as usize;
     let index = index.min(LEDGERS.len() - 1);
-    LEDGERS[index].get_or_init(|| Script::new(1 << index, false, [LEDGER_LUA]))
+    LEDGERS[index].get_or_init(|| Script::one_algorithm(index, LEDGER_LUA))
 }
 
 fn pack_request(terms: &LeaseTerms, request: &LedgerRequest) -> Vec<u8> {

@@ -13,12 +13,24 @@ use super::batch::rows::{AdjustReply, invalid_reply};
 use super::batch::{NamedCharge, ScriptTables};
 use super::cluster::slot_of;
 use super::script::msgpack::{self, array};
-use super::script::{self};
+use super::script::{CHANGES, Script};
 use crate::{
     Answer, Change, END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome, Settlement,
     StateKey, StoreError,
 };
 use redis::Value;
+use std::sync::LazyLock;
+
+const RECORD: &str = include_str!("record.lua");
+static OPEN: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([RECORD, include_str!("open.lua")]));
+static FIND: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([RECORD, include_str!("find.lua")]));
+/// Saves the rows of a reservation's end.
+static SAVE: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([RECORD, include_str!("save.lua")]));
+static END: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([CHANGES, RECORD, include_str!("end.lua")]));
 
 /// A record as read from Redis.
 struct StoredReservation {
@@ -41,7 +53,7 @@ impl RedisStore {
         let ttl_us = array(&[msgpack::clamp(opening.ttl_us)]);
         let program = list(&[&ttl_us, &text(&body(opening))]);
         let now_us = self.options.script_time(now_us);
-        match self.servers.call(slot, &script::OPEN, &tables, program, now_us).await? {
+        match self.servers.call(slot, &OPEN, &tables, program, now_us).await? {
             Value::Int(1) => Ok(OpenOutcome::Opened),
             Value::Int(0) => Ok(OpenOutcome::IdInUse),
             _ => Err(invalid_reply()),
@@ -82,7 +94,7 @@ impl RedisStore {
         let name = self.namer.reservation_key(id);
         let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
         tables.key_index_of(name.clone());
-        match self.servers.call(slot, &script::FIND, &tables, array(&[]), now_us).await? {
+        match self.servers.call(slot, &FIND, &tables, array(&[]), now_us).await? {
             Value::Nil => Ok(None),
             Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
                 Ok([Value::Int(ended), Value::BulkString(body)]) => {
@@ -160,7 +172,7 @@ impl RedisStore {
         tables.key_index_of(found.name.clone());
         let program = list(&[&text(&found.body), &text(&rows::write(rows))]);
         let slot = slot_of(&found.name);
-        self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
+        self.servers.call(slot, &SAVE, &tables, program, now_us).await.map(drop)
     }
 
     /// Closes the record with changes of its own slot. Returns the end that counts, whether this
@@ -177,7 +189,7 @@ impl RedisStore {
         let end = array(&[msgpack::clamp(end), END_REPEATABLE_US as i64]);
         let program = list(&[&text(&found.body), &end, &program]);
         let slot = slot_of(&found.name);
-        match self.servers.call(slot, &script::END, &changes.tables, program, now_us).await? {
+        match self.servers.call(slot, &END, &changes.tables, program, now_us).await? {
             Value::Nil => Ok(None),
             Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
                 Ok([Value::BulkString(digits), Value::Int(first), reply]) => {

@@ -20,31 +20,7 @@ pub(super) struct Script {
 
 /// Applies changes that are not subject to admission.
 pub(super) static ADJUST: LazyLock<Script> =
-    LazyLock::new(|| Script::new(ALL, true, [CELLS, CHANGES, include_str!("adjust.lua")]));
-/// Opens a reservation.
-pub(super) static OPEN: LazyLock<Script> =
-    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("reservation_open.lua")]));
-/// Reads a reservation.
-pub(super) static FIND: LazyLock<Script> =
-    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("reservation_find.lua")]));
-/// Saves the rows of a reservation's end.
-pub(super) static SAVE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("reservation_save.lua")]));
-/// Ends a reservation.
-pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(ALL, true, [CELLS, CHANGES, RECORD, include_str!("reservation_end.lua")])
-});
-/// Reads a server's version, settings and rights.
-pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("probe.lua")));
-
-/// Merges and changes a table that nodes share.
-pub(super) static SHARED_TABLE: LazyLock<Script> =
-    LazyLock::new(|| Script::of(include_str!("shared_table.lua")));
-
-/// Stores a node's report for the other nodes.
-pub(super) static NODE_REPORT: LazyLock<Script> =
-    LazyLock::new(|| Script::of(include_str!("node_report.lua")));
-
+    LazyLock::new(|| Script::any_state([CHANGES, include_str!("adjust.lua")]));
 /// The scripts for batches whose charges have [kinds](lua::charge_kind). The index has one bit each
 /// for several charges per request, several slots, and windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];
@@ -58,8 +34,8 @@ const ALL: u8 = u8::MAX >> (8 - lua::MIRRORS.len());
 const STEP: &str = include_str!("step.lua");
 const PARAMS: &str = include_str!("params.lua");
 const CELLS: &str = include_str!("cells.lua");
-const CHANGES: &str = include_str!("changes.lua");
-const RECORD: &str = include_str!("reservation_record.lua");
+/// The part that applies changes which are not subject to admission.
+pub(super) const CHANGES: &str = include_str!("changes.lua");
 const PLAIN: &str = include_str!("decide_plain.lua");
 const SINGLE: &str = include_str!("decide_single.lua");
 const MANY: &str = include_str!("decide_fast.lua");
@@ -127,8 +103,14 @@ fn compose<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> 
 }
 
 impl Script {
-    pub(super) fn new<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> Self {
-        Self::of(compose(used, has_penalties, bodies))
+    /// Creates a script that reads and writes states of every algorithm, and penalties.
+    pub(super) fn any_state<const N: usize>(bodies: [&str; N]) -> Self {
+        Self::of(compose(ALL, true, [CELLS, &bodies.join("\n")]))
+    }
+
+    /// Creates a script over states of one algorithm, by its index in `lua::MIRRORS`.
+    pub(super) fn one_algorithm(index: usize, body: &str) -> Self {
+        Self::of(compose(1 << index, false, [body]))
     }
 
     /// Creates a script that may use keys of several slots, if it `spans_slots`.

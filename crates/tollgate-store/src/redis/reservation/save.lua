@@ -1,4 +1,4 @@
--- Saves the answer of a reservation's end. Follows cells.lua and reservation_record.lua.
+-- Saves the answer of a reservation's end. Follows cells.lua and record.lua.
 --
 -- ARGV[5] is a list: the reservation's body, and the answer. A missing record saves nothing.
 

@@ -1,5 +1,5 @@
 -- Ends a reservation and applies its changes, or repeats the answer of its first end. Follows
--- cells.lua, changes.lua and reservation_record.lua.
+-- cells.lua, changes.lua and record.lua.
 --
 -- The record is the last of KEYS. ARGV[5] is a list: the body that the changes belong to; a list of
 -- the end and for how long it can be repeated; and the changes, as in changes.lua.

@@ -1,4 +1,4 @@
--- Opens a reservation, unless its id is in use. Follows cells.lua and reservation_record.lua.
+-- Opens a reservation, unless its id is in use. Follows cells.lua and record.lua.
 --
 -- ARGV[5] is a list: a list of its TTL in microseconds, and its body. Returns 1, or 0 if the id is
 -- in use.
