@@ -3,8 +3,9 @@
 //! its client has left, as in most servers. `GET /control/MEAN_US/WORKERS` changes both numbers;
 //! `GET /control/MEAN_US/WORKERS/clear` also empties the queue.
 //!
-//! A worker that wakes up late starts the next call at the time it should have. So the capacity is
-//! `workers / mean`, whatever else the machine does.
+//! A worker that wakes up late starts the next call at the time it should have. And durations are
+//! drawn without replacement from [`DECK`] equal steps of the distribution. So the capacity is
+//! `workers / mean` for each proxy, whatever else the machine does and whatever chance brings.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -20,6 +21,8 @@ const ANSWER: &[u8] =
 const LISTENER: Token = Token(usize::MAX);
 /// Limit of workers.
 const WORKERS_MAX: usize = 64;
+/// Calls whose durations together follow the distribution exactly.
+const DECK: usize = 1_000;
 /// The most lateness that a worker makes up for.
 const LATE_MAX: Duration = Duration::from_millis(5);
 
@@ -40,6 +43,8 @@ struct Pool {
     calls: VecDeque<QueuedCall>,
     workers: usize,
     mean: Duration,
+    /// Steps of the distribution that are still to be drawn.
+    deck: Vec<usize>,
     random: u64,
 }
 
@@ -64,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: workers exponential|bimodal".into()),
     };
     let mean = Duration::from_millis(10);
-    let pool = Pool { calls: VecDeque::new(), workers: 8, mean, random: 1 };
+    let pool = Pool { calls: VecDeque::new(), workers: 8, mean, deck: Vec::new(), random: 1 };
     let (pool, ready, changed) = (Mutex::new(pool), Condvar::new(), Condvar::new());
     let shared = Arc::new(Shared { work, pool, ready, changed });
     for worker in 0..WORKERS_MAX {
@@ -195,20 +200,29 @@ impl Shared {
 
 impl Pool {
     fn took(&mut self, work: Work) -> Duration {
-        let random = self.uniform();
+        let quantile = (self.draw() as f64 + 0.5) / DECK as f64;
         match work {
-            Work::Exponential => self.mean.mul_f64(-random.ln()),
-            Work::Bimodal if random < 0.9 => self.mean / 2,
+            Work::Exponential => self.mean.mul_f64(-quantile.ln()),
+            Work::Bimodal if quantile < 0.9 => self.mean / 2,
             Work::Bimodal => self.mean * 11 / 2,
         }
     }
 
-    /// A splitmix64 number between 0 and 1.
-    fn uniform(&mut self) -> f64 {
+    /// Draws one of the steps that are left of the deck.
+    fn draw(&mut self) -> usize {
+        if self.deck.is_empty() {
+            self.deck.extend(0..DECK);
+        }
+        let index = self.random() % self.deck.len() as u64;
+        self.deck.swap_remove(index as usize)
+    }
+
+    /// A splitmix64 number.
+    fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 + f64::MIN_POSITIVE
+        mixed ^ (mixed >> 31)
     }
 }
