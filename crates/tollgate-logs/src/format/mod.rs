@@ -10,6 +10,7 @@ mod csv;
 mod envoy;
 mod haproxy;
 mod nginx;
+mod tollgate;
 mod traefik;
 
 use crate::entry::{BadLine, Entry};
@@ -18,6 +19,7 @@ use std::fmt;
 
 /// All formats. If two formats read a line equally well, detection takes the first.
 pub const FORMATS: &[FormatSpec] = &[
+    tollgate::SPEC,
     caddy::SPEC,
     envoy::SPEC,
     traefik::SPEC,

@@ -150,6 +150,17 @@ fn haproxy_with_and_without_syslog_and_captures() {
 }
 
 #[test]
+fn tollgate_json() {
+    let line = r#"{"time":"2023-11-14T22:13:20.250000Z","client":"192.0.2.1","method":"GET","target":"/x?y=1","protocol":"HTTP/1.1","host":"example.com","user_agent":"curl/8.5","request_id":"r-1","status":429,"bytes":167,"outcome":"refused","duration_us":612}"#;
+    let expected = "1700000000250000 ip=192.0.2.1 method=GET path=/x query=y=1 host=example.com \
+                    agent=curl/8.5 429 612 us 167 B";
+    reads("tollgate", line, expected);
+    // The decision log does not have the parts of a request.
+    let decision = r#"{"time":"2023-11-14T22:13:20Z","outcome":"refused"}"#;
+    reads("tollgate", decision, r#"Err(BadLine("the object has no member `client`"))"#);
+}
+
+#[test]
 fn traefik_common_and_json() {
     let line = r#"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] "GET /x HTTP/1.1" 404 19 "-" "curl" 1 "web@docker" "http://10.0.0.2:80" 12ms"#;
     reads(

@@ -9,8 +9,8 @@ use tollgate_logs::{FORMATS, Field, LogZone, Logs, ReadOptions, find_format};
 pub(in crate::command) struct LogArguments {
     /// The format of the logs, or of the output; repeatable, for both
     ///
-    /// Logs: nginx, apache, caddy, envoy, haproxy, traefik, alb, cloudfront, csv, or auto (the
-    /// default), which detects the format of each file by its first lines. Output: table (the
+    /// Logs: nginx, apache, caddy, envoy, haproxy, traefik, alb, cloudfront, tollgate, csv, or auto
+    /// (the default), which detects the format of each file by its first lines. Output: table (the
     /// default) or json.
     #[arg(long, value_name = "FORMAT", value_parser = FormatFlag::parse)]
     format: Vec<FormatFlag>,

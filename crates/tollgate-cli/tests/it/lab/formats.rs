@@ -99,6 +99,16 @@ fn cloudfront(r: &Request) -> String {
     )
 }
 
+fn tollgate(r: &Request) -> String {
+    let Request { ip, method, path, status, duration_ms, .. } = r;
+    let (date, time) = iso(r.time_s);
+    format!(
+        "{{\"time\":\"{date}T{time}Z\",\"client\":\"{ip}\",\"method\":\"{method}\",\"target\":\"{path}\",\
+         \"protocol\":\"HTTP/1.1\",\"status\":{status},\"bytes\":612,\"outcome\":\"admitted\",\
+         \"duration_us\":{duration_ms}000}}"
+    )
+}
+
 fn csv(r: &Request) -> String {
     let Request { time_s, ip, method, path, status, .. } = r;
     format!("{time_s},{ip},{method},\"{path}\",{status}")
@@ -118,7 +128,7 @@ fn every_format_is_detected_and_comes_to_the_same_result() {
     let requests = day();
     let fields = "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem \
                   sc-status cs(Referer) cs(User-Agent) cs-uri-query time-taken\n";
-    let all: [(&str, &str, &str, Line); 10] = [
+    let all: [(&str, &str, &str, Line); 11] = [
         ("apache", "apache", "", apache),
         ("caddy", "caddy", "", caddy),
         ("envoy", "envoy", "", envoy),
@@ -128,6 +138,7 @@ fn every_format_is_detected_and_comes_to_the_same_result() {
         ("traefik-json", "traefik", "", traefik_json),
         ("alb", "alb", "", alb),
         ("cloudfront", "cloudfront", fields, cloudfront),
+        ("tollgate", "tollgate", "", tollgate),
         ("csv", "csv", "time,ip,method,path,status\n", csv),
     ];
     let bench = Bench::new("formats", &[("tollgate.yaml", POLICY), ("nginx", &nginx(&requests))]);
