@@ -83,9 +83,14 @@ impl Selector {
         matches!(self, Self::Class(_) | Self::Never)
     }
 
+    /// Whether the limit is a candidate: counted beside another one, never enforced.
+    pub const fn is_candidate(self) -> bool {
+        matches!(self, Self::Candidate(_))
+    }
+
     /// Whether responses omit the limit: it belongs to a shedder, or it is a candidate.
     pub const fn is_hidden(self) -> bool {
-        self.is_shed() || matches!(self, Self::Candidate(_))
+        self.is_shed() || self.is_candidate()
     }
 }
 

@@ -50,12 +50,8 @@ impl DescriptorLevel {
     /// descriptor without a value.
     fn next(&self, (key, value): (&str, &str)) -> Option<&Descriptor> {
         let values = self.keys.get(key)?;
-        let given = || {
-            let wild = || values.wild.iter().find(|(glob, _)| glob.matches(value));
-            values.exact.get(value).or_else(|| Some(&wild()?.1))
-        };
-        // An entry with an empty value matches only a descriptor without a value.
-        let given = if value.is_empty() { None } else { given() };
+        let wild = || values.wild.iter().find(|(glob, _)| glob.matches(value));
+        let given = values.exact.get(value).or_else(|| Some(&wild()?.1));
         given.or(values.any.as_deref())
     }
 

@@ -410,6 +410,7 @@ fn covered_limits<'r>(
     configured: &[Mode],
 ) -> Vec<(&'r str, Mode, Mode)> {
     let limits = rules.policy().limits().iter().enumerate();
+    let limits = limits.filter(|(_, limit)| !limit.selector.is_candidate());
     let covered = limits.filter(|(_, limit)| ModeOverride::covers(name, &limit.name));
     // A reload may have happened in between; then the mode in effect is good enough.
     let file = |place: usize, mode| configured.get(place).copied().unwrap_or(mode);

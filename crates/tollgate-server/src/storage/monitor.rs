@@ -64,14 +64,27 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Shares the key secret and top keys, and reads mode overrides several times. The health check
+/// Shares the key secret and top keys, frees slots of ended reservations, and reads mode overrides several times. The health check
 /// reports failures of the store, so this function does not.
 async fn read_tables_until_next_check(node: &Node) {
     let _ = node.share_figures().await;
+    let _ = release_ended_reservations(node).await;
     for _ in 0..MODE_READS_PER_CHECK {
         let _ = node.poll_fleet_modes().await;
         sleep(HEALTHY_INTERVAL / MODE_READS_PER_CHECK).await;
     }
+}
+
+/// Frees the slots of reservations that other nodes ended.
+async fn release_ended_reservations(node: &Node) -> Result<(), StoreError> {
+    let Some(store) = node.gate.store().redis() else { return Ok(()) };
+    for id in node.gate.reservations_to_ask(node.clock.now_us()) {
+        let now_us = node.clock.now_us();
+        if !store.is_reservation_open(now_us, &id).await? {
+            node.gate.ended_elsewhere(now_us, &id);
+        }
+    }
+    Ok(())
 }
 
 /// Failed checks in a row. The log has one line for the start and one for the end of an outage:

@@ -13,7 +13,7 @@ impl DecisionRequest<'_, '_> {
     /// counts them, and no row shows them.
     pub(crate) fn prepare_candidates(&mut self, first: usize) {
         for at in (first..self.limits.len()).rev() {
-            if !matches!(self.limits[at].selected.limit.selector, Selector::Candidate(_)) {
+            if !self.limits[at].selected.limit.selector.is_candidate() {
                 break;
             }
             self.candidates += 1;

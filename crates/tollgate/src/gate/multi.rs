@@ -8,7 +8,7 @@ use std::ops::Range;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Intent, LimitParams, Outcome, Rate, Receipt};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::{Counting, Selector};
+use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
     Adjustment, Answer, Change, Charge, ChargeMode, ParamsId, Store, StoreError, StoreErrorKind,
@@ -396,9 +396,8 @@ impl<S: Store> Gate<S> {
                 answer.outcome.retry_after_us = Some(0);
                 rules.row_from(one, &answer, rules.store_source())
             };
-            let is_shown = |(one, _): &&(Selected<'a>, DescriptorMode)| {
-                !matches!(one.limit.selector, Selector::Candidate(_))
-            };
+            let is_shown =
+                |(one, _): &&(Selected<'a>, DescriptorMode)| !one.limit.selector.is_candidate();
             let verdict = Verdict::new(true, charges.iter().filter(is_shown).map(row).collect());
             Ok(MultiVerdict { verdict, rows })
         })

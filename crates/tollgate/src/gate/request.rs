@@ -117,7 +117,9 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         if let Some(only) = options.only {
             selection.retain(|limit| only.contains(&limit));
         }
-        let class = rules.select_hidden(facts, selection);
+        // A check without units takes nothing, so no slot either.
+        let takes_slot = options.is_end_seen || options.cost > 0;
+        let class = rules.select_hidden(facts, takes_slot, selection);
         let mut request = Self::new(rules, now_us, buffers);
         request.push_selected(rules.policy().selected(selection), intent);
         request.prepare_hidden(class, options.end());
@@ -180,10 +182,11 @@ impl Rules {
     pub(crate) fn select_hidden(
         &self,
         facts: &Facts<'_>,
+        takes_slot: bool,
         selection: &mut Selection,
     ) -> Option<usize> {
         let class = self.policy().class(facts);
-        if let Some(class) = class {
+        if let Some(class) = class.filter(|_| takes_slot) {
             self.policy().select_fleet(class, selection);
         }
         if self.policy().has_candidates() {

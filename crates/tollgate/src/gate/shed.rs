@@ -4,7 +4,9 @@ use super::Gate;
 use crate::engine::{Rules, ShedCounts, Verdict};
 use crate::reservation::{ShedHold, ShedPlace};
 use crate::rules::{InFlightCount, ShedEntry};
-use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedSnapshot, ShedTicket};
+use crate::shed::{
+    Entry, QueuedEntry, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome, UpstreamReport,
+};
 use tollgate_policy::facts::Facts;
 use tollgate_store::{LeaseStore, Store};
 
@@ -48,6 +50,19 @@ impl<S: Store> Gate<S> {
         self.hold_reserved(rules, now_us, verdict, reservation, waited.map(Some));
     }
 
+    /// Reservations whose requests hold a slot of the adaptive shedder, and of which another node
+    /// may have ended some: ask the store, and call [`ended_elsewhere`](Self::ended_elsewhere).
+    pub fn reservations_to_ask(&self, now_us: u64) -> Vec<Box<str>> {
+        self.reserved_holds.to_ask(now_us)
+    }
+
+    /// Frees the slot of a reservation that another node ended. That node got the upstream's
+    /// outcome, so this one learns nothing from it.
+    pub fn ended_elsewhere(&self, now_us: u64, id: &str) {
+        let report = UpstreamReport::new(UpstreamOutcome::Ignored);
+        self.reserved_holds.finish(id, now_us, report);
+    }
+
     fn hold_reserved(
         &self,
         rules: &Rules,
@@ -64,7 +79,7 @@ impl<S: Store> Gate<S> {
                     if let Some(ticket) = ticket {
                         hold.place = ShedPlace::Slot(ticket);
                     }
-                    self.reserved_holds.insert(id, now_us.saturating_add(ttl_us), hold);
+                    self.reserved_holds.insert(id, (now_us, ttl_us), hold);
                 }
             }
             Err(refusal) => verdict.set_shed(refusal),

@@ -128,7 +128,7 @@ impl<S: ReservationStore> Gate<S> {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
         let GateBuffers { selection, answers, rows, params, decision_buffers, .. } = gate_buffers;
-        let class = rules.select_hidden(facts, selection);
+        let class = rules.select_hidden(facts, true, selection);
         let selected = rules.policy().selected(selection);
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone()));
         params.clear();

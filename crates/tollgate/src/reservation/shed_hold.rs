@@ -84,40 +84,65 @@ impl ShedHold {
     }
 }
 
-/// The holds of open reservations, by id. Another node may settle a reservation, so each hold ends
-/// at the latest with the reservation's time to live.
+/// The holds of open reservations, by id. Another node may settle a reservation: its hold ends
+/// when this node learns of it, and at the latest with the reservation's time to live.
 #[derive(Debug, Default)]
 pub(crate) struct ReservedHolds(Mutex<HoldTable>);
 
 #[derive(Debug, Default)]
 struct HoldTable {
-    /// Holds, each with its expiry time.
-    holds: HashMap<Box<str>, (u64, ShedHold)>,
+    holds: HashMap<Box<str>, ReservedHold>,
     /// The earliest expiry of any hold.
     next_expiry_us: u64,
 }
 
+#[derive(Debug)]
+struct ReservedHold {
+    expires_us: u64,
+    /// The time from which on the store is asked whether another node ended the reservation.
+    ask_us: u64,
+    hold: ShedHold,
+}
+
+/// The interval of questions to the store about one reservation.
+const ASK_INTERVAL_US: u64 = 1_000_000;
+/// Limit of questions at one time.
+const ASKED_MAX: usize = 64;
 /// Limit of holds: further reservations leave the shedder at once.
 const HOLDS_MAX: usize = 65_536;
 
 impl ReservedHolds {
-    pub(crate) fn insert(&self, id: &str, expires_us: u64, hold: ShedHold) {
+    pub(crate) fn insert(&self, id: &str, (now_us, ttl_us): (u64, u64), hold: ShedHold) {
+        let expires_us = now_us.saturating_add(ttl_us);
+        let ask_us = now_us.saturating_add(ASK_INTERVAL_US);
         let mut table = self.lock();
         if table.holds.len() < HOLDS_MAX {
             let is_first = table.holds.is_empty();
             let next_us = if is_first { u64::MAX } else { table.next_expiry_us };
             table.next_expiry_us = next_us.min(expires_us);
-            table.holds.insert(id.into(), (expires_us, hold));
+            table.holds.insert(id.into(), ReservedHold { expires_us, ask_us, hold });
         }
     }
 
     /// Ends the hold of a reservation, if this node has it.
     pub(crate) fn finish(&self, id: &str, now_us: u64, report: UpstreamReport) {
         let held = self.lock().holds.remove(id);
-        if let Some((_, mut hold)) = held {
+        if let Some(ReservedHold { mut hold, .. }) = held {
             hold.record(report.outcome);
             hold.finish_after(now_us, report.latency_us);
         }
+    }
+
+    /// Some of the reservations that have been open for a while, each once per interval.
+    pub(crate) fn to_ask(&self, now_us: u64) -> Vec<Box<str>> {
+        let mut table = self.lock();
+        let due = table.holds.iter_mut().filter(|(_, held)| held.ask_us <= now_us);
+        due.take(ASKED_MAX)
+            .map(|(id, held)| {
+                held.ask_us = now_us.saturating_add(ASK_INTERVAL_US);
+                id.clone()
+            })
+            .collect()
     }
 
     /// Ends the holds of reservations that were not settled in time.
@@ -126,11 +151,11 @@ impl ReservedHolds {
         if table.holds.is_empty() || now_us < table.next_expiry_us {
             return;
         }
-        let expired: Vec<_> = table.holds.extract_if(|_, (at_us, _)| *at_us <= now_us).collect();
+        let expired: Vec<_> = table.holds.extract_if(|_, held| held.expires_us <= now_us).collect();
         table.next_expiry_us =
-            table.holds.values().map(|(at_us, _)| *at_us).min().unwrap_or(u64::MAX);
+            table.holds.values().map(|held| held.expires_us).min().unwrap_or(u64::MAX);
         drop(table);
-        for (_, (_, mut hold)) in expired {
+        for (_, ReservedHold { mut hold, .. }) in expired {
             hold.record(UpstreamOutcome::Ignored);
             hold.finish(now_us);
         }

@@ -88,6 +88,17 @@ fn others_are_shed_at_80_percent_and_critical_requests_are_not() {
     assert_eq!(counts(&gate, "normal").in_flight, 0);
 }
 
+/// A check of cost 0 is always admitted and takes nothing. A reservation of cost 0 is in flight.
+#[test]
+fn a_check_without_units_takes_no_slot() {
+    let gate = Gate::new(setup("{capacity: 1}", ""), MemoryStore::default()).unwrap();
+    let (rules, mut work) = (gate.rules(), GateBuffers::default());
+    let facts = rules.facts(Default::default());
+    let mut check = |cost| now(gate.check(&rules, NOW_US, &facts, cost, &mut work)).allowed;
+    assert!(check(0) && check(1));
+    assert!(!check(1) && check(0), "the slot is taken");
+}
+
 /// The verdict on a shed request: 503 with a wait that differs, and limits that took nothing.
 #[test]
 fn a_shed_request_takes_nothing_from_its_limits() {

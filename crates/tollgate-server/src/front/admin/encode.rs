@@ -12,7 +12,7 @@ use tollgate_core::{Algorithm, LimitParams, Zone};
 use tollgate_observe::time::rfc3339;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::facts::{Facts, digest};
-use tollgate_policy::limit::{Limit, Mode, Selector};
+use tollgate_policy::limit::{Limit, Mode};
 use tollgate_policy::settings::{AttributeSource, Settings, TierSource};
 
 /// The answer of `GET /v1/policy`.
@@ -118,7 +118,6 @@ impl<'a> PolicyView<'a> {
         origin: PolicyOrigin,
     ) -> Self {
         let limits = rules.policy().limits();
-        let is_candidate = |limit: &Limit| matches!(limit.selector, Selector::Candidate(_));
         let is_overridden = |limit: &Limit| {
             overrides.iter().any(|one| ModeOverride::covers(&one.name, &limit.name))
         };
@@ -133,7 +132,7 @@ impl<'a> PolicyView<'a> {
             limits: limits
                 .iter()
                 .enumerate()
-                .filter(|(_, limit)| !is_candidate(limit))
+                .filter(|(_, limit)| !limit.selector.is_candidate())
                 .map(|(place, limit)| {
                     // A reload may have happened in between; then the mode in effect is good
                     // enough.

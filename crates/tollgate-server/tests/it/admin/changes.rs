@@ -197,6 +197,18 @@ fn one_word_switches_all_limits_or_all_of_an_entry() {
 }
 
 #[test]
+fn a_candidate_is_no_second_mode_of_its_limit() {
+    let desk = Desk::new();
+    let file = "limits: [{name: all, rate: 9/s, candidate: {rate: 5/s}}]";
+    *desk.control.file.lock().unwrap() = file.into();
+    desk.call("POST", "/v1/reload", "");
+    let off = desk.call("PUT", "/v1/limits/all/mode", r#"{"mode": "off"}"#).json();
+    assert_eq!((&off["before"], &off["after"]), (&json!("enforce"), &json!("off")));
+    let cleared = desk.call("DELETE", "/v1/limits/all/mode", "").json();
+    assert_eq!((&cleared["before"], &cleared["after"]), (&json!("off"), &json!("enforce")));
+}
+
+#[test]
 fn the_memory_store_has_no_fleet() {
     let desk = Desk::new();
     let mode = |query: &str| {

@@ -45,6 +45,25 @@ fn peek(member: &Member) -> Answer {
     post(member, "peek", "{\"attributes\": {\"user\": \"marker-user\"}}")
 }
 
+/// The node that made a reservation frees its slot in the adaptive shedder when another one ends
+/// the reservation, and not only when it expires.
+#[test]
+fn an_end_at_another_node_frees_the_slot_of_the_first() {
+    let redis = Redis::start();
+    let limits = format!("shed: {{adaptive: {{min: 2, max: 2}}}}\n{LIMITS}");
+    let members = [(); 2].map(|()| Member::start(&redis, "deadline: 30s", &limits));
+    let [first, second] = [(); 2].map(|()| reserve(&members[0], 1, "1h"));
+    assert_eq!(settle(&members[1], &first, 1).status, 200);
+    assert_eq!(cancel(&members[1], &second).status, 200);
+    let status = |user: &str| {
+        let body = format!("{{\"attributes\": {{\"user\": \"{user}\"}}, \"ttl\": \"1h\"}}");
+        post(&members[0], "reserve", &body).status
+    };
+    until(|| status("ann") == 200);
+    until(|| status("bob") == 200);
+    assert_eq!(status("cat"), 503, "open reservations keep their slots");
+}
+
 #[test]
 fn any_node_ends_a_reservation_and_it_ends_once() {
     let redis = Redis::start();

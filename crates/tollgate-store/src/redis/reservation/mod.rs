@@ -86,6 +86,17 @@ impl RedisStore {
         Ok(Some(EndedReservation { end, note: note.to_vec(), state_keys, rows }))
     }
 
+    /// Whether a reservation can still be ended. Any node may have ended it.
+    ///
+    /// # Errors
+    ///
+    /// If the server did not answer in time.
+    pub async fn is_reservation_open(&self, now_us: u64, id: &str) -> Result<bool, StoreError> {
+        let found = self.find_record(self.options.script_time(now_us), id);
+        let found = self.with_deadline(found).await?;
+        Ok(found.is_some_and(|record| !record.has_ended))
+    }
+
     async fn find_record(
         &self,
         now_us: Option<u64>,
