@@ -64,8 +64,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Shares the key secret and top keys, frees slots of ended reservations, and reads mode overrides several times. The health check
-/// reports failures of the store, so this function does not.
+/// Shares the key secret and top keys, frees slots of ended reservations, and reads mode overrides
+/// several times. The health check reports failures of the store, so this function does not.
 async fn read_tables_until_next_check(node: &Node) {
     let _ = node.share_figures().await;
     let _ = release_ended_reservations(node).await;
