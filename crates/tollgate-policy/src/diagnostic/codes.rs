@@ -142,7 +142,7 @@ codes! {
     RATELIMIT_FILE "TG070" "unusable ratelimit file"
         "A file that `envoy.configs` names; the message is envoyproxy/ratelimit's own. A pattern that matches no file is a warning."
     NAMED_FILE "TG071" "unusable file"
-        "A file with keys of tokens, tiers or certificates is malformed. One that cannot be read is a warning for `check` and an error for `serve`."
+        "A file with keys of tokens, tiers or certificates is malformed. One that cannot be read is a warning for `check` and an error for `serve`; in `envoy.configs` it is an error for both."
     OUT_OF_DATE "TG072" "certificate out of date"
         "A warning: clients or servers would refuse this certificate."
     UNKNOWN_TIER "TG080" "tier that no limit has"
