@@ -34,11 +34,32 @@ fn push_long(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&eight_digits(value % EIGHT_DIGITS).0.to_le_bytes());
 }
 
+/// Writes the digits of a number to `out` from `at` on, and returns where they end. Overwrites up
+/// to seven bytes behind them, so there must be room for 8, 16 or 24 digits.
+#[inline(always)]
+pub(crate) fn write_decimal(out: &mut [u8], at: usize, value: u64) -> usize {
+    if value >= EIGHT_DIGITS {
+        return write_long(out, at, value);
+    }
+    let (digits, zeros) = eight_digits(value);
+    out[at..at + 8].copy_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
+    at + 8 - zeros
+}
+
+/// Writes a number of more than eight digits.
+#[cold]
+fn write_long(out: &mut [u8], at: usize, value: u64) -> usize {
+    let at = write_decimal(out, at, value / EIGHT_DIGITS);
+    out[at..at + 8].copy_from_slice(&eight_digits(value % EIGHT_DIGITS).0.to_le_bytes());
+    at + 8
+}
+
 /// Returns the eight digits of a number, the first in the lowest byte, and the number of leading
 /// zeros, at most seven.
 ///
 /// Computes all digits in one word: splits the number into two halves of four digits, then into
 /// pairs, then into single digits.
+#[inline]
 fn eight_digits(number: u64) -> (u64, usize) {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let high = ((fours * 10_486) >> 20) & 0x7f_0000_007f;

@@ -228,10 +228,17 @@ impl ShortKey {
 
     #[inline]
     fn new(kind: KeyTag, value: u128, start: usize) -> Self {
+        let mark = [MARK, kind as u8];
         let mut bytes = [0; 18];
-        bytes[2..].copy_from_slice(&value.to_be_bytes());
-        bytes[start] = MARK;
-        bytes[start + 1] = kind as u8;
+        if start < mark.len() {
+            bytes[2..].copy_from_slice(&value.to_be_bytes());
+            bytes[start..start + 2].copy_from_slice(&mark);
+        } else {
+            // Written in one word with the value: the hash reads words, and a processor waits for
+            // a word of which single bytes were just written.
+            let marked = u128::from(u16::from_be_bytes(mark)) << (8 * (16 - start));
+            bytes[2..].copy_from_slice(&(value | marked).to_be_bytes());
+        }
         Self { bytes, start }
     }
 }

@@ -1,10 +1,13 @@
-use super::push_decimal;
+use super::{push_decimal, write_decimal};
 use alloc::{string::ToString, vec::Vec};
 use proptest::prelude::*;
 
 fn decimal(value: u64) -> Vec<u8> {
     let mut out = b"x".to_vec();
     push_decimal(&mut out, value);
+    let mut array = [b'x'; 1 + 24];
+    let end = write_decimal(&mut array, 1, value);
+    assert_eq!(array[..end], out, "in an array as in a vector");
     out.split_off(1)
 }
 

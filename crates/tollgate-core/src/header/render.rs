@@ -57,6 +57,12 @@ impl HeaderLines {
             .map(|(name, place)| (name, str::from_utf8(&self.lines[place]).unwrap_or_default()))
     }
 
+    /// Adds `RateLimit-Policy` and `RateLimit` with values that are rendered already.
+    pub fn push_rendered(&mut self, policy: &[u8], limit: &[u8]) {
+        self.push(line::POLICY, |out| out.extend_from_slice(policy));
+        self.push(line::RATELIMIT, |out| out.extend_from_slice(limit));
+    }
+
     /// Adds `Retry-After`, in whole seconds, rounded up.
     pub fn push_retry_after(&mut self, retry_after_us: u64) {
         self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));

@@ -1,7 +1,8 @@
 //! The header values of one limit, rendered in advance.
 
-use super::Row;
-use super::render_cache::{begin_member, end_member, name, policy};
+use super::render_cache::{begin_member, name, policy};
+use super::{Row, SF_INTEGER_MAX, US_PER_S};
+use crate::decimal::write_decimal;
 use alloc::vec::Vec;
 
 /// The draft-11 values of one limit without a partition. Only two numbers differ between responses.
@@ -11,26 +12,35 @@ use alloc::vec::Vec;
 /// use tollgate_core::header::{Row, RowTemplate};
 ///
 /// let row = Row::new("default", Some(60_000_000), &Outcome::admitting(100));
-/// let template = RowTemplate::new(&row);
-/// let mut limit = Vec::new();
-/// template.write_limit(99, Some(41_500_000), &mut limit);
+/// let template = RowTemplate::new(&row).ok_or("a long name")?;
 /// assert_eq!(template.policy(), br#""default";q=100;w=60"#);
+/// let limit = template.with_limit(99, Some(41_500_000), <[u8]>::to_vec);
 /// assert_eq!(limit, br#""default";r=99;t=42"#);
+/// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowTemplate {
     policy: Vec<u8>,
-    member: Vec<u8>,
+    /// The value of `RateLimit` up to its numbers, and its length.
+    member: ([u8; LIMIT_MAX], usize),
 }
 
+/// The most bytes of a value of `RateLimit`.
+const LIMIT_MAX: usize = 64;
+/// The room for `;t=` and two numbers of 15 digits, which are written eight at a time.
+const NUMBERS_MAX: usize = 2 * 16 + 3;
+
 impl RowTemplate {
-    /// Renders the values that all responses with this row share.
-    pub fn new(row: &Row<'_>) -> Self {
-        let (mut list, mut member) = (Vec::new(), Vec::new());
+    /// Renders the values that all responses with this row share. `None` if the name of the row has
+    /// more than 24 bytes.
+    pub fn new(row: &Row<'_>) -> Option<Self> {
+        let (mut list, mut start) = (Vec::new(), Vec::new());
         name(&mut list, 0, row);
         policy(&mut list, row);
-        begin_member(&mut member, 0, row);
-        Self { policy: list, member }
+        begin_member(&mut start, 0, row);
+        let mut member = [0; LIMIT_MAX];
+        member[..LIMIT_MAX - NUMBERS_MAX].get_mut(..start.len())?.copy_from_slice(&start);
+        Some(Self { policy: list, member: (member, start.len()) })
     }
 
     /// The value of `RateLimit-Policy`.
@@ -38,10 +48,21 @@ impl RowTemplate {
         &self.policy
     }
 
-    /// Appends the value of `RateLimit`.
-    #[inline]
-    pub fn write_limit(&self, remaining: u64, more_after_us: Option<u64>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.member);
-        end_member(out, remaining, more_after_us);
+    /// Calls `then` with the value of `RateLimit`.
+    // Calls instead of returning, which would copy the value.
+    #[inline(always)]
+    pub fn with_limit<T>(
+        &self,
+        remaining: u64,
+        more_after_us: Option<u64>,
+        then: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        let (mut value, mut len) = self.member;
+        len = write_decimal(&mut value, len, remaining.min(SF_INTEGER_MAX));
+        if let Some(more_after_us) = more_after_us {
+            value[len..len + 3].copy_from_slice(b";t=");
+            len = write_decimal(&mut value, len + 3, more_after_us.div_ceil(US_PER_S));
+        }
+        then(&value[..len])
     }
 }

@@ -80,7 +80,7 @@ impl<E: Engine> Admission<E> {
 
     /// Adds the rate limit headers, and wraps the body so that its end ends the charges.
     pub fn respond<B: Body>(
-        self,
+        mut self,
         mut response: Response<B>,
     ) -> Response<AdmissionBody<B, AdmissionGuard<E>>> {
         let guard = self.write_headers(&mut response);
@@ -88,19 +88,20 @@ impl<E: Engine> Admission<E> {
     }
 
     /// Adds the rate limit headers, and returns the guard for the body.
-    pub(crate) fn write_headers<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
+    pub(crate) fn write_headers<B>(&mut self, response: &mut Response<B>) -> AdmissionGuard<E> {
         self.merge_headers(response.status(), response.headers_mut())
     }
 
     /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
-    pub fn respond_head(self, head: &mut Parts) -> AdmissionGuard<E> {
+    pub fn respond_head(mut self, head: &mut Parts) -> AdmissionGuard<E> {
         self.merge_headers(head.status, &mut head.headers)
     }
 
-    fn merge_headers(self, status: StatusCode, headers: &mut HeaderMap) -> AdmissionGuard<E> {
+    fn merge_headers(&mut self, status: StatusCode, headers: &mut HeaderMap) -> AdmissionGuard<E> {
         self.headers.merge(headers);
         let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
-        self.guard.record_response(status, E::now_us, header)
+        let guard = AdmissionGuard { held: self.guard.held.take() };
+        guard.record_response(status, E::now_us, header)
     }
 
     /// Records this status at this time, and the headers that `header` finds. The caller writes the

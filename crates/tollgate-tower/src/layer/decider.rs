@@ -63,8 +63,8 @@ pub trait LayerAdmission: Send {
     /// Says that the service could not answer.
     fn record_failure(&mut self);
 
-    /// Adds the rate limit headers. Returns what the body holds until its end.
-    fn respond<B>(self, response: &mut Response<B>) -> Self::Guard;
+    /// Adds the rate limit headers. Returns what the body holds until its end. Called once.
+    fn respond<B>(&mut self, response: &mut Response<B>) -> Self::Guard;
 }
 
 impl<E: Engine> Decider for HttpGate<E> {
@@ -135,7 +135,7 @@ impl<E: Engine> LayerAdmission for Admission<E> {
         self.record_upstream(UpstreamOutcome::Overloaded);
     }
 
-    fn respond<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
+    fn respond<B>(&mut self, response: &mut Response<B>) -> AdmissionGuard<E> {
         self.write_headers(response)
     }
 }

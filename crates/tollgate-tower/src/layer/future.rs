@@ -8,32 +8,30 @@ use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 pin_project! {
     /// The response of a [`Tollgate`](crate::Tollgate) service. It allocates only for a request
     /// that waits: for a store outside this process, or in a queue.
+    // Not an enum of all cases: the service's future would be copied once more into its variant.
     #[must_use = "a request is only served while its future is polled"]
     pub struct TollgateFuture<F, R: LayerBody<GuardOf<D>>, X, D: Decider> {
+        // `None` if the service is not called here.
         #[pin]
-        state: FutureState<F, R, X, D>,
+        inner: Option<F>,
+        state: FutureState<R, X, D>,
     }
 }
 
-pin_project! {
-    #[project = FutureProjection]
-    enum FutureState<F, R: LayerBody<GuardOf<D>>, X, D: Decider> {
-        Called {
-            #[pin]
-            inner: F,
-            // `None` once the response is there.
-            admission: Option<D::Admission>,
-            refund: Option<Arc<RefundFn>>,
-        },
-        Skipped { #[pin] inner: F },
-        Refused { response: Option<Box<Response<Bytes>>> },
-        Waiting { later: BoxedResponse<R, X, D> },
-    }
+enum FutureState<R: LayerBody<GuardOf<D>>, X, D: Decider> {
+    Called {
+        admission: D::Admission,
+        refund: Option<Arc<RefundFn>>,
+    },
+    Skipped,
+    /// `None` once the response was returned.
+    Refused(Option<Box<Response<Bytes>>>),
+    Waiting(BoxedResponse<R, X, D>),
 }
 
 /// A response of the limited service, whose own body is `R`.
@@ -48,20 +46,20 @@ impl<F, R: LayerBody<GuardOf<D>>, X, D: Decider> TollgateFuture<F, R, X, D> {
     // Inlined, so that the service's future is not copied once more.
     #[inline(always)]
     pub(super) fn called(inner: F, admission: D::Admission, refund: Option<Arc<RefundFn>>) -> Self {
-        Self { state: FutureState::Called { inner, admission: Some(admission), refund } }
+        Self { inner: Some(inner), state: FutureState::Called { admission, refund } }
     }
 
     /// The service was called, for a request that no limit applies to.
     pub(super) fn skipped(inner: F) -> Self {
-        Self { state: FutureState::Skipped { inner } }
+        Self { inner: Some(inner), state: FutureState::Skipped }
     }
 
     pub(super) fn refused(response: Box<Response<Bytes>>) -> Self {
-        Self { state: FutureState::Refused { response: Some(response) } }
+        Self { inner: None, state: FutureState::Refused(Some(response)) }
     }
 
     pub(super) fn waiting(later: BoxedResponse<R, X, D>) -> Self {
-        Self { state: FutureState::Waiting { later } }
+        Self { inner: None, state: FutureState::Waiting(later) }
     }
 }
 
@@ -74,56 +72,75 @@ where
     type Output = Result<LimitedResponse<R, D>, X>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            FutureProjection::Called { inner, admission, refund } => {
-                let response = ready!(inner.poll(context));
-                let Some(mut admission) = admission.take() else {
-                    unreachable!("a future is not polled again once it is ready")
-                };
-                Poll::Ready(match response {
-                    Ok(response) => Ok(respond::<_, D>(admission, refund.as_deref(), response)),
-                    Err(error) => {
-                        // Such as a timeout: the service could not answer.
-                        admission.record_failure();
-                        Err(error)
-                    }
-                })
+        let this = self.project();
+        let Some(inner) = this.inner.as_pin_mut() else {
+            return this.state.poll_without_service(context);
+        };
+        // Changed in its place: each move copies the whole head of a response.
+        let mut polled = inner.poll(context);
+        if polled.is_pending() {
+            return Poll::Pending;
+        }
+        let mut guard = None;
+        if let FutureState::Called { admission, refund } = this.state {
+            if let Some(refund) = refund {
+                polled = polled.map_ok(|response| refunded(&**refund, admission, response));
             }
-            FutureProjection::Skipped { inner } => {
-                inner.poll(context).map_ok(|response| response.map(R::skipped))
+            if let Poll::Ready(Ok(response)) = &mut polled {
+                guard = Some(admission.respond(response));
+            } else {
+                // Such as a timeout: the service could not answer.
+                admission.record_failure();
+                *this.state = FutureState::Skipped;
             }
-            FutureProjection::Refused { response } => match response.take() {
+        }
+        polled.map_ok(|response| {
+            response.map(|body| match guard {
+                Some(guard) => body.passed(guard),
+                None => body.skipped(),
+            })
+        })
+    }
+}
+
+impl<R: LayerBody<GuardOf<D>>, X, D: Decider> FutureState<R, X, D> {
+    /// Polls a future that does not call the service.
+    fn poll_without_service(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<LimitedResponse<R, D>, X>> {
+        match self {
+            Self::Waiting(later) => later.as_mut().poll(context),
+            Self::Refused(response) => match response.take() {
                 Some(response) => Poll::Ready(Ok(response.map(R::refused))),
                 None => unreachable!("a future is not polled again once it is ready"),
             },
-            FutureProjection::Waiting { later } => later.as_mut().poll(context),
+            Self::Called { .. } | Self::Skipped => unreachable!("they have the service's future"),
         }
     }
 }
 
-fn respond<R: LayerBody<GuardOf<D>>, D: Decider>(
-    mut admission: D::Admission,
-    refund: Option<&RefundFn>,
-    mut response: Response<R>,
-) -> LimitedResponse<R, D> {
-    if let Some(refund) = refund {
-        let (head, body) = response.into_parts();
-        if refund(&head) {
-            admission.refund();
-        }
-        response = Response::from_parts(head, body);
+/// The response, with its request refunded if `refund` says so.
+#[cold]
+fn refunded<R>(
+    refund: &RefundFn,
+    admission: &mut impl LayerAdmission,
+    response: Response<R>,
+) -> Response<R> {
+    let (head, body) = response.into_parts();
+    if refund(&head) {
+        admission.refund();
     }
-    let guard = admission.respond(&mut response);
-    response.map(|body| body.passed(guard))
+    Response::from_parts(head, body)
 }
 
 impl<F, R: LayerBody<GuardOf<D>>, X, D: Decider> fmt::Debug for TollgateFuture<F, R, X, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             FutureState::Called { .. } => "TollgateFuture(called)",
-            FutureState::Skipped { .. } => "TollgateFuture(skipped)",
-            FutureState::Refused { .. } => "TollgateFuture(refused)",
-            FutureState::Waiting { .. } => "TollgateFuture(waiting)",
+            FutureState::Skipped => "TollgateFuture(skipped)",
+            FutureState::Refused(_) => "TollgateFuture(refused)",
+            FutureState::Waiting(_) => "TollgateFuture(waiting)",
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::timer;
 use crate::respond::{QuotaHeaders, build_refusal, header_row};
 use crate::{RateLimitHeaders, Refusal, ResponseGuard, Task};
 use http::request::Parts;
-use http::{Extensions, HeaderMap, Response};
+use http::{Extensions, Response};
 use std::fmt;
 use std::future::ready;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use tollgate::store::Answer;
 use tollgate::{Key, Limiter, Quota, Reservation};
 use tollgate_core::header::{Profile, RowTemplate};
 use tollgate_core::{Algorithm, LimitParams, Outcome};
-use tollgate_policy::address::{mask, unmap};
+use tollgate_policy::address::mask;
 
 /// The name of the quota in headers.
 const NAME: &str = "requests";
@@ -44,7 +44,7 @@ struct QuotaSource {
     params: LimitParams,
     /// Describes the quota in refusals.
     limit: Limit,
-    headers: QuotaHeaders,
+    headers: &'static QuotaHeaders,
     /// `None` counts by the address of the peer.
     key: Option<Arc<ExtractFn>>,
     /// Whether a request may give something back: a slot, or its place in a queue.
@@ -53,8 +53,8 @@ struct QuotaSource {
 
 /// A request that the quota admitted.
 pub struct QuotaAdmission {
-    /// The quota, if the response shows it.
-    shown: Option<Arc<QuotaSource>>,
+    /// The headers of the response, unless they are hidden.
+    headers: Option<&'static QuotaHeaders>,
     figures: AdmittedFigures,
     guard: QuotaGuard,
 }
@@ -87,9 +87,10 @@ impl QuotaGate {
         let limit = GateSetup::quota_limit(NAME, KEY, quota);
         let Some(params) = limit.params else { unreachable!("a quota has parameters") };
         let may_undo = matches!(params, LimitParams::Concurrency(_) | LimitParams::LeakyBucket(_));
-        let row = row_of(&limit, &params, Outcome::admitting(params.capacity()));
-        let Some(headers) = QuotaHeaders::new(RowTemplate::new(&header_row(&row))) else {
-            unreachable!("a name and numbers are a header value")
+        let unused = Answer::without_receipt(Outcome::admitting(params.capacity()));
+        let row = Row::of_answer(&limit, &params, &unused);
+        let Some(headers) = RowTemplate::new(&header_row(&row)).and_then(QuotaHeaders::of) else {
+            unreachable!("a short name and numbers are a header value")
         };
         let shared = QuotaSource { quota, params, limit, headers, key, may_undo };
         Self { limiter, shared: Arc::new(shared) }
@@ -112,11 +113,13 @@ impl QuotaGate {
         let cost = options.cost_of(head);
         match &self.shared.key {
             // Requests without a key share the count of an empty one.
-            Some(key) => self.check_key(&*key(head).unwrap_or_default(), cost, options),
+            Some(key) => self.check_text(&key(head).unwrap_or_default(), cost, options),
             None => self.check_peer(options.peer_of(head), cost, options),
         }
     }
 
+    // Inlined with the decision, which returns its figures in registers then.
+    #[inline(always)]
     fn check_peer(
         &self,
         peer: Option<IpAddr>,
@@ -124,31 +127,47 @@ impl QuotaGate {
         options: &LayerOptions,
     ) -> Result<QuotaAdmission, Box<Refusal>> {
         match peer {
-            Some(peer) => self.check_key(mask(unmap(peer), IPV6_PREFIX), cost, options),
-            None => self.check_key("", cost, options),
+            Some(peer) => self.check_key(mask(peer, IPV6_PREFIX), cost, options),
+            None => self.check_text("", cost, options),
         }
     }
 
-    #[inline]
+    /// Checks a text, in code of its own: callers would contain the decision twice.
+    #[inline(never)]
+    fn check_text(
+        &self,
+        key: &str,
+        cost: u64,
+        options: &LayerOptions,
+    ) -> Result<QuotaAdmission, Box<Refusal>> {
+        self.check_key(key, cost, options)
+    }
+
+    #[inline(always)]
     fn check_key(
         &self,
         key: impl Key,
         cost: u64,
         options: &LayerOptions,
     ) -> Result<QuotaAdmission, Box<Refusal>> {
-        let (figures, guard) = if self.shared.may_undo || options.refund.is_some() {
-            self.reserve(key, cost)
-        } else {
-            let guard = QuotaGuard { held: None };
-            (self.limiter.answer(key, cost, AdmittedFigures::of), guard)
-        };
-        match figures {
-            Ok(figures) => {
-                let shown = (!options.hides_headers).then(|| Arc::clone(&self.shared));
-                Ok(QuotaAdmission { shown, figures, guard })
-            }
+        if self.shared.may_undo || options.refund.is_some() {
+            return self.reserve(key, cost, options);
+        }
+        match self.limiter.answer(key, cost, AdmittedFigures::of) {
+            Ok(figures) => Ok(self.admission(figures, None, options)),
             Err(answer) => Err(self.refusal(&answer, options)),
         }
+    }
+
+    #[inline(always)]
+    fn admission(
+        &self,
+        figures: AdmittedFigures,
+        held: Option<Box<HeldReservation>>,
+        options: &LayerOptions,
+    ) -> QuotaAdmission {
+        let headers = (!options.hides_headers).then_some(self.shared.headers);
+        QuotaAdmission { headers, figures, guard: QuotaGuard { held } }
     }
 
     #[cold]
@@ -167,7 +186,8 @@ impl QuotaGate {
         &self,
         key: impl Key,
         cost: u64,
-    ) -> (Result<AdmittedFigures, Box<Answer>>, QuotaGuard) {
+        options: &LayerOptions,
+    ) -> Result<QuotaAdmission, Box<Refusal>> {
         let (mut answer, decision) = self.limiter.reserve_answer(key, cost);
         if let LimitParams::Concurrency(slots) = self.shared.params {
             let shorten = |wait_us: &mut u64| *wait_us = slots.ttl_us().min(*wait_us);
@@ -179,7 +199,10 @@ impl QuotaGate {
         let delay_us = answer.outcome.delay_us;
         let hold = |reservation| HeldReservation { reservation, delay_us, is_queued: delay_us > 0 };
         let held = decision.admitted().map(|reservation| Box::new(hold(reservation)));
-        (AdmittedFigures::of(answer), QuotaGuard { held })
+        match AdmittedFigures::of(answer) {
+            Ok(figures) => Ok(self.admission(figures, held, options)),
+            Err(answer) => Err(self.refusal(&answer, options)),
+        }
     }
 }
 
@@ -244,33 +267,18 @@ impl LayerAdmission for QuotaAdmission {
 
     fn record_failure(&mut self) {}
 
-    fn respond<B>(self, response: &mut Response<B>) -> QuotaGuard {
-        if let Some(quota) = &self.shown {
+    #[inline(always)]
+    fn respond<B>(&mut self, response: &mut Response<B>) -> QuotaGuard {
+        if let Some(headers) = self.headers {
             let AdmittedFigures { remaining, more_after_us } = self.figures;
-            quota.write_headers(remaining, more_after_us, response.headers_mut());
+            headers.merge(remaining, more_after_us, response.headers_mut());
         }
-        let mut guard = self.guard;
+        let mut guard = QuotaGuard { held: self.guard.held.take() };
         if let Some(held) = &mut guard.held {
             held.is_queued = false;
         }
         guard
     }
-}
-
-impl QuotaSource {
-    fn write_headers(&self, remaining: u64, more_after_us: Option<u64>, headers: &mut HeaderMap) {
-        if self.headers.write(remaining, more_after_us, headers) {
-            return;
-        }
-        let mut outcome = Outcome::admitting(self.params.capacity());
-        (outcome.remaining, outcome.more_after_us) = (remaining, more_after_us);
-        let row = row_of(&self.limit, &self.params, outcome);
-        RateLimitHeaders::of_admitted(&row, &[Profile::Draft11]).merge(headers);
-    }
-}
-
-fn row_of<'l>(limit: &'l Limit, params: &LimitParams, outcome: Outcome) -> Row<'l> {
-    Row::of_answer(limit, params, &Answer::without_receipt(outcome))
 }
 
 impl QuotaGuard {

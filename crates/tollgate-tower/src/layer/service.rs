@@ -38,11 +38,16 @@ where
     #[inline(never)]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let LayerShared { decider, options } = &*self.shared;
-        match decider.decide_unread(request.extensions(), options) {
-            Some(Ok(admission)) if admission.delay_us() == 0 => {
-                let inner = self.inner.call(request);
-                TollgateFuture::called(inner, admission, options.refund.clone())
-            }
+        let decided = decider.decide_unread(request.extensions(), options);
+        if let Some(Ok(admission)) = &decided
+            && admission.delay_us() == 0
+        {
+            let inner = self.inner.call(request);
+            // Moved only now: a processor waits for words of which parts were just written.
+            let Some(Ok(admission)) = decided else { unreachable!("it is not changed above") };
+            return TollgateFuture::called(inner, admission, options.refund.clone());
+        }
+        match decided {
             Some(Ok(delayed)) => {
                 let (head, body) = request.into_parts();
                 self.call_later(Some(delayed), head, body)

@@ -64,10 +64,14 @@ impl RateLimitHeaders {
         Self::of_rows(rows, *source, retry_after_us, profiles, now_us)
     }
 
-    /// The headers of a response to a request that one limit admitted. Profiles that show the time
-    /// of day need [`new`](Self::new).
-    pub(crate) fn of_admitted(row: &Row<'_>, profiles: &[Profile]) -> Self {
-        Self::of_rows(std::slice::from_ref(row), row.source, None, profiles, 0)
+    /// The headers of draft-11 that are rendered already, for a limit with this many units left.
+    #[cold]
+    fn of_rendered(policy: &HeaderValue, limit: &HeaderValue, remaining: u64) -> Self {
+        let mut header_lines = HEADER_LINES.with(BufferPool::take);
+        header_lines.push_rendered(policy.as_bytes(), limit.as_bytes());
+        let header_lines = PooledLines(Some(header_lines));
+        let profiles = SmallVec::from_slice(&[Profile::Draft11]);
+        Self { header_lines, profiles, remaining: Some(remaining) }
     }
 
     #[inline]

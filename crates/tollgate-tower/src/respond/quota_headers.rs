@@ -2,7 +2,7 @@
 
 use super::RateLimitHeaders;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 use tollgate_core::header::RowTemplate;
 
 /// The headers of responses to requests that one quota admitted.
@@ -15,36 +15,43 @@ pub(crate) struct QuotaHeaders {
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-thread_local! {
-    static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
 impl QuotaHeaders {
-    /// `None` if the template is no header value.
-    pub(crate) fn new(template: RowTemplate) -> Option<Self> {
-        let policy = HeaderValue::from_bytes(template.policy()).ok()?;
-        Some(Self { template, policy })
+    /// The headers of a template; `None` if it is no header value. They are shared by all layers
+    /// with the same policy and never freed, so that a response counts no reference to them. The
+    /// policies of a program are few.
+    pub(crate) fn of(template: RowTemplate) -> Option<&'static Self> {
+        static KNOWN: Mutex<Vec<&'static QuotaHeaders>> = Mutex::new(Vec::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.iter().find(|known| known.template == template) {
+            return Some(known);
+        }
+        template.with_limit(0, None, HeaderValue::from_bytes).ok()?;
+        HeaderValue::from_bytes(template.policy()).ok()?;
+        // The value of a static text: its clones count nothing either.
+        let text: &'static str = String::from_utf8(template.policy().to_vec()).ok()?.leak();
+        let policy = HeaderValue::from_static(text);
+        let headers: &'static Self = Box::leak(Box::new(Self { template, policy }));
+        known.push(headers);
+        Some(headers)
     }
 
-    /// Writes both headers, unless the response already has rate limit headers. Returns whether it
-    /// wrote.
-    pub(crate) fn write(
+    /// Adds both headers to those that a response already has.
+    #[inline]
+    pub(crate) fn merge(
         &self,
         remaining: u64,
         more_after_us: Option<u64>,
         headers: &mut HeaderMap,
-    ) -> bool {
+    ) {
+        let limit = self.template.with_limit(remaining, more_after_us, HeaderValue::from_bytes);
         if headers.keys().any(|name| RateLimitHeaders::is_rate_limit_header(name.as_str())) {
-            return false;
+            let Ok(limit) = limit else { return };
+            return RateLimitHeaders::of_rendered(&self.policy, &limit, remaining).merge(headers);
         }
-        let limit = VALUE.with_borrow_mut(|value| {
-            value.clear();
-            self.template.write_limit(remaining, more_after_us, value);
-            HeaderValue::from_bytes(value)
-        });
-        let Ok(limit) = limit else { return false };
         headers.insert(POLICY, self.policy.clone());
-        headers.insert(RATELIMIT, limit);
-        true
+        // Moved only now: a processor waits for words of which parts were just written.
+        if let Ok(limit) = limit {
+            headers.insert(RATELIMIT, limit);
+        }
     }
 }

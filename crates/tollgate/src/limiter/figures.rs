@@ -16,8 +16,9 @@ impl Limiter {
     /// assert!(outcome.admitted);
     /// assert_eq!((outcome.limit, outcome.remaining), (100, 99));
     /// ```
-    // `conclude` says which figures are read, so that the others are not computed.
-    #[inline]
+    // Inlined: `conclude` says which figures are read, so that the others are not computed, and the
+    // rest stays in registers.
+    #[inline(always)]
     pub fn answer<T>(&self, key: impl Key, cost: u64, conclude: impl FnOnce(Answer) -> T) -> T {
         self.inner.answer_now(key.key_bytes().as_ref(), cost, conclude)
     }

@@ -124,6 +124,17 @@ fn equal_values_share_a_count_whatever_their_type() {
 }
 
 #[test]
+fn numbers_are_their_fewest_bytes_after_a_mark() {
+    for len in 0..=16 {
+        let number = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
+        let key = bytes(number);
+        assert_eq!(key[2..], vec![0xFF; len], "{number}");
+        assert_eq!(key[..2], bytes(7_u8)[..2], "{number}");
+    }
+    assert_eq!(bytes(Ipv4Addr::new(192, 0, 2, 7))[2..], [192, 0, 2, 7]);
+}
+
+#[test]
 fn text_and_bytes_are_not_copied() {
     let text = "a text of any length".repeat(100);
     assert_eq!(text.key_bytes().as_ref().as_ptr(), text.as_ptr());

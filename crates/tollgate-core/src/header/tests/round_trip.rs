@@ -2,7 +2,8 @@
 
 use super::rendered;
 use crate::header::{
-    FieldInstant, LimitItem, ParsedHeaders, PolicyItem, Profile, Row, Scope, Unit, parse, tightest,
+    FieldInstant, LimitItem, ParsedHeaders, PolicyItem, Profile, Row, RowTemplate, Scope, Unit,
+    parse, tightest,
 };
 use proptest::prelude::*;
 use std::string::String;
@@ -139,6 +140,20 @@ proptest! {
             prop_assert_eq!(read, Ok(expected(profile, &rows, now_us)), "{}", profile.name());
             prop_assert!(sent.iter().all(|(_, value)| value.bytes().all(|b| matches!(b, b' '..=b'~'))));
         }
+    }
+
+    /// A template shows what the row would be rendered as, if its name is short.
+    #[test]
+    fn templates(owned in row()) {
+        let row = Row { partition: None, ..owned.row() };
+        let Some(template) = RowTemplate::new(&row) else {
+            prop_assert!(row.name.len() > 12, "escapes double a name at most");
+            return Ok(());
+        };
+        let limit = template.with_limit(row.remaining, row.more_after_us, <[u8]>::to_vec);
+        let sent = rendered(Profile::Draft11, &[row], 0);
+        prop_assert_eq!(template.policy(), sent[0].1.as_bytes());
+        prop_assert_eq!(limit, sent[1].1.as_bytes());
     }
 
     /// Splitting a list at its commas over several lines, as proxies do, changes nothing.

@@ -27,6 +27,7 @@ pub fn unmap_net(net: IpNet) -> IpNet {
 
 /// Unmaps an address and masks an IPv6 address to its prefix. A prefix over 128 bits keeps the
 /// whole address.
+#[inline]
 pub fn mask(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match unmap(address) {
         IpAddr::V6(v6) => {
