@@ -95,4 +95,6 @@ pub struct Receipt {
     pub mark_us: u64,
     /// The fraction of the bucket's TAT, in units of the limit's `1 / scale`.
     pub mark_fraction: u32,
+    /// Whether the charge is in state that keys share, because the store has no room for more.
+    pub is_shared: bool,
 }

@@ -206,14 +206,15 @@ impl LimitParams {
         self.divided(nodes).unwrap_or(nothing)
     }
 
-    /// Returns the same algorithm at another rate; for slots, the rate's count. A bucket holds no
-    /// more than before and no more than the count; a leaky bucket keeps its burst and queue.
+    /// Returns the same algorithm at another rate; for slots, the rate's count. A bucket, with its
+    /// queue, holds no more than before and no more than the count.
     ///
     /// # Errors
     ///
     /// Fails if a bucket would take more than 100 years to refill.
     pub fn at_rate(&self, rate: Rate) -> Result<Self, InvalidParams> {
-        let burst = |one: &Bucket| Some(one.burst().min(rate.count().max(1).into()));
+        let most = u64::from(rate.count().max(1));
+        let burst = |one: &Bucket| Some(one.burst().min(most));
         Ok(match self {
             Self::FixedWindow(_) | Self::CalendarWindow(_) => {
                 Self::FixedWindow(FixedWindow::new(rate))
@@ -225,9 +226,9 @@ impl LimitParams {
             }
             Self::Gcra(one) => Self::Gcra(Gcra::try_new(rate, burst(one.bucket()))?),
             Self::LeakyBucket(one) => {
-                let ahead = one.bucket().burst();
-                let queue = one.capacity().saturating_sub(ahead);
-                Self::LeakyBucket(LeakyBucket::try_new(rate, Some(ahead), Some(queue))?)
+                let queue = one.capacity().min(most).saturating_sub(one.bucket().burst());
+                let burst = burst(one.bucket());
+                Self::LeakyBucket(LeakyBucket::try_new(rate, burst, Some(queue))?)
             }
             Self::Concurrency(slots) => {
                 Self::Concurrency(Concurrency::try_new(rate.count().into(), slots.ttl_us())?)

@@ -331,7 +331,10 @@ impl Bucket {
         let mark_us = now_us.checked_add(ahead_us).filter(|us| *us < MAX_US)?;
         let outcome = self.outcome(true, None, full, after, 0);
         let mark_fraction = fraction as u32;
-        Some(Taken::Charged(outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
+        Some(Taken::Charged(
+            outcome,
+            Receipt { cost, at_us: now_us, mark_us, mark_fraction, is_shared: false },
+        ))
     }
 
     /// Charges `cost` at `now_us`, even beyond the capacity.
@@ -345,7 +348,8 @@ impl Bucket {
             let spent = self.span::<u128>(cost.min(MAX_US));
             *tat = self.tat(now_us, backlog.saturating_add(spent));
         }
-        Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
+        let (mark_us, mark_fraction) = (tat.us, tat.fraction);
+        Receipt { cost, at_us: now_us, mark_us, mark_fraction, is_shared: false }
     }
 
     /// Computes `TAT -= max(0, units * E - (now - charged))`: units that have drained already are

@@ -32,7 +32,7 @@ pub async fn give_backs<S: Store>(store: &S) {
         }
         let nobody = ChargeSpec::new(30, "nobody", params);
         let receipt =
-            tollgate_core::Receipt { cost: 1, at_us: driver.now_us, mark_us: 0, mark_fraction: 0 };
+            tollgate_core::Receipt { cost: 1, at_us: driver.now_us, ..Default::default() };
         let rows = driver
             .adjust(&[(nobody, Change::GiveBack { units: 1, receipt, charged_params: params })])
             .await;

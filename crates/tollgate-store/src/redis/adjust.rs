@@ -182,5 +182,6 @@ fn receipt(params: &LimitParams, cost: u64, packed: &[u8]) -> Option<Receipt> {
         at_us: u64::try_from(at_us).ok()?,
         mark_us: u64::try_from(mark_us + epoch).ok()?,
         mark_fraction: u32::try_from(fraction).ok()?,
+        is_shared: false,
     })
 }

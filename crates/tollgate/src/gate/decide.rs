@@ -1,9 +1,9 @@
 //! The decision: deny cache, store, failure policy, counters, in this order.
 
-use super::ObservedDecision;
 use super::request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
+use super::{AdjustedCharge, ObservedDecision};
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
 use crate::engine::{Gate, Row, Rules, Verdict};
 use crate::rules::thread_number;
@@ -110,6 +110,7 @@ impl<S: Store> Gate<S> {
         if let Err(error) = finished {
             request.fail_rows(answered, error.kind, answers);
         }
+        self.learn_blocks(request, answered, answers);
         let is_answered = answers.first_failure().is_none();
         if !is_answered {
             let refused = self.apply_failure_policies(request, answered, answers);
@@ -291,38 +292,39 @@ impl<S: Store> Gate<S> {
     }
 
     /// Applies adjustments in the store, and drops the cached refusals of their keys. The observer
-    /// sees each with its tier.
+    /// sees each.
     pub(crate) fn adjust<'a>(
         &'a self,
         now_us: u64,
-        (adjustments, tiers): (Vec<Adjustment<'a>>, Vec<Option<&'a str>>),
+        (adjustments, adjusted): (Vec<Adjustment<'a>>, Vec<AdjustedCharge<'a>>),
     ) -> StoreReply<'a, Result<Answers, StoreError>, S::Undecided> {
         let mut answers = Answers::default();
         if adjustments.is_empty() {
             return StoreReply::Now(Ok(answers));
         }
-        let begun = self.begin_adjust(now_us, (&adjustments, &tiers), &mut answers);
+        let begun = self.begin_adjust(now_us, (&adjustments, &adjusted), false, &mut answers);
         let Some(rest) = begun else {
             return StoreReply::Now(Ok(answers));
         };
         StoreReply::later(rest, async move {
-            let adjusted = (&*adjustments, &*tiers);
-            let adjusted = self.finish_adjust(now_us, adjusted, rest, &mut answers).await;
-            adjusted.map(|()| answers)
+            let all = (&*adjustments, &*adjusted);
+            self.finish_adjust(now_us, all, rest, &mut answers).await.map(|()| answers)
         })
     }
 
-    /// Phase one of [`adjust`](Self::adjust).
+    /// Phase one of [`adjust`](Self::adjust), in the store that [holds](Self::begin_call) the
+    /// charges.
     pub(crate) fn begin_adjust(
         &self,
         now_us: u64,
-        (adjustments, tiers): (&[Adjustment<'_>], &[Option<&str>]),
+        (adjustments, adjusted): (&[Adjustment<'_>], &[AdjustedCharge<'_>]),
+        is_local: bool,
         answers: &mut Answers,
     ) -> Option<S::Undecided> {
-        let rest = self.store.begin(now_us, StoreCall::Adjust(adjustments), answers);
+        let rest = self.begin_call(now_us, StoreCall::Adjust(adjustments), is_local, answers);
         if rest.is_none() {
             self.forget_refusals(adjustments);
-            self.observe_adjustments(now_us, adjustments, tiers);
+            self.observe_adjustments(now_us, adjustments, adjusted);
         }
         rest
     }
@@ -331,17 +333,17 @@ impl<S: Store> Gate<S> {
     pub(crate) async fn finish_adjust(
         &self,
         now_us: u64,
-        (adjustments, tiers): (&[Adjustment<'_>], &[Option<&str>]),
+        (adjustments, adjusted): (&[Adjustment<'_>], &[AdjustedCharge<'_>]),
         rest: S::Undecided,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let call = StoreCall::Adjust(adjustments);
-        let adjusted = self.store.finish(now_us, call, rest, answers).await;
+        let finished = self.store.finish(now_us, call, rest, answers).await;
         self.forget_refusals(adjustments);
-        match &adjusted {
-            Ok(()) => self.observe_adjustments(now_us, adjustments, tiers),
+        match &finished {
+            Ok(()) => self.observe_adjustments(now_us, adjustments, adjusted),
             Err(error) => self.errors.count(error.kind),
         }
-        adjusted
+        finished
     }
 }

@@ -1,6 +1,7 @@
 //! Failure policy: how each limit decides when its server fails, and the count of failures.
 
 use super::{DecisionRequest, Gate, RequestedLimit};
+use crate::engine::Rules;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,17 @@ const RETRY_AFTER_US: u64 = 1_000_000;
 /// The size of the store for shares.
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
+
+/// The state of a charge in the fallback store: its id, and the parameters of this node.
+pub(crate) type LocalState = (u64, LimitParams);
+
+/// A charge that this node decides without the store.
+struct LocalCharge<'a> {
+    state: LocalState,
+    charge: &'a Charge<'a>,
+    /// The time until a block of the store ends, if this node knows of one.
+    blocked_us: Option<u64>,
+}
 
 /// Requests that the store admitted and a failure policy refuses: the index of the answer, and the
 /// limits.
@@ -51,7 +63,8 @@ impl<S: Store> Gate<S> {
     }
 
     /// Decides the failed rows of one request, and returns whether the request may pass. Local
-    /// limits are decided together, and charged only if no other limit refuses.
+    /// limits are decided together, and charged only if no other limit refuses. Their rows keep the
+    /// receipts, so that the fallback store can settle the charges.
     fn decide_failed(
         &self,
         request: &DecisionRequest<'_, '_>,
@@ -65,27 +78,29 @@ impl<S: Store> Gate<S> {
         let failed = failed.map(|((limit, charge), _)| (&limit.selected, charge));
         let is_closed =
             failed.clone().any(|(one, _)| failure_policy(one) == OnStoreFailure::Closed);
-        let local = failed.filter(|(one, _)| {
-            use OnStoreFailure::{Local, LocalRate};
-            matches!(failure_policy(one), Local { .. } | LocalRate(_))
+        let local = failed.filter_map(|(one, charge)| {
+            let state = local_state(rules, one, charge)?;
+            let blocked_us = self.known_blocks.left_us(charge, now_us);
+            Some(LocalCharge { state, charge, blocked_us })
         });
-        let params: SmallVec<[(u64, LimitParams); 4]> =
-            local.clone().map(|(one, _)| rules.local(one)).collect();
+        let local: SmallVec<[LocalCharge<'_>; 4]> = local.collect();
+        let is_blocked = local.iter().any(|one| one.blocked_us.is_some());
+        let may_take = is_admitted && !is_closed && !is_blocked;
         let mut answers = Answers::default();
-        if !params.is_empty() {
+        if !local.is_empty() {
             let fallback = self.fallback();
-            let charges = local.zip(&params).map(|((one, charge), (limit, params))| {
-                let params = if one.missing { charge.params } else { params };
-                let params_id = fallback.register_params(params);
-                Charge { limit: *limit, params, params_id, ..*charge }
-            });
+            let charges =
+                local.iter().map(|LocalCharge { state: (limit, params), charge, .. }| {
+                    let params_id = fallback.register_params(params);
+                    Charge { limit: *limit, params, params_id, ..**charge }
+                });
             let charges: SmallVec<[Charge<'_>; 4]> = charges.collect();
-            let may_take = is_admitted && !is_closed;
             let intent = if may_take { limits[0].intent } else { Intent::Peek };
             let request = Request { charges: &charges, intent };
             fallback.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
         }
-        let (is_local_admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
+        let (is_local_admitted, decided) = answers.get(0).unwrap_or((true, &[]));
+        let mut decided = decided.iter().zip(&local);
         let failed = limits.iter().zip(rows).filter(|(_, row)| row.failure().is_some());
         for (limit, row) in failed {
             let capacity = limit.selected.params.capacity();
@@ -93,12 +108,15 @@ impl<S: Store> Gate<S> {
                 OnStoreFailure::Open => Outcome::admitting(capacity),
                 OnStoreFailure::Closed => Outcome::refusing(capacity, RETRY_AFTER_US),
                 OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
-                    let answer = decided.split_off_first();
-                    answer.map_or(Outcome::admitting(0), |answer| answer.outcome)
+                    let Some((answer, one)) = decided.next() else { continue };
+                    row.receipt = answer.receipt;
+                    row.blocked = answer.blocked || one.blocked_us.is_some();
+                    one.blocked_us
+                        .map_or(answer.outcome, |left_us| answer.outcome.in_block(left_us))
                 }
             };
         }
-        is_admitted && is_local_admitted && !is_closed
+        may_take && is_local_admitted
     }
 
     /// Gives back what the store charged for requests that a failure policy refuses.
@@ -110,7 +128,9 @@ impl<S: Store> Gate<S> {
     ) {
         for (index, limits) in refused {
             let Some((_, rows)) = answers.get_mut(index) else { continue };
-            let charged = request.charges[limits].iter().zip(rows).filter_map(|(charge, row)| {
+            let charged = request.charges[limits].iter().zip(rows);
+            let charged = charged.filter(|(_, row)| row.failure().is_none());
+            let charged = charged.filter_map(|(charge, row)| {
                 let receipt = row.receipt.take()?;
                 let (units, charged_params) = (receipt.cost, *charge.params);
                 let change = Change::GiveBack { units, receipt, charged_params };
@@ -135,12 +155,60 @@ impl<S: Store> Gate<S> {
         }
     }
 
+    /// Begins a call to the store that holds the charges: the fallback store if it decided them.
+    pub(crate) fn begin_call(
+        &self,
+        now_us: u64,
+        call: StoreCall<'_>,
+        is_local: bool,
+        answers: &mut Answers,
+    ) -> Option<S::Undecided> {
+        if is_local {
+            self.call_fallback(now_us, call, answers);
+            return None;
+        }
+        self.store.begin(now_us, call, answers)
+    }
+
+    // Kept apart: the memory store's calls are inlined, and most charges are not local.
+    #[cold]
+    fn call_fallback(&self, now_us: u64, call: StoreCall<'_>, answers: &mut Answers) {
+        self.fallback().begin(now_us, call, answers);
+    }
+
     /// The store for shares, made when it is first needed.
     pub(crate) fn fallback(&self) -> &MemoryStore {
         let options =
             MemoryOptions::default().max_bytes(FALLBACK_BYTES_MAX).shards(FALLBACK_SHARDS);
         self.fallback.get_or_init(|| MemoryStore::new(options))
     }
+}
+
+/// The state by which this node decides the charge without the store; `None` unless `local`
+/// applies.
+pub(crate) fn local_state(
+    rules: &Rules,
+    selected: &Selected<'_>,
+    charge: &Charge<'_>,
+) -> Option<LocalState> {
+    if !is_local(failure_policy(selected)) {
+        return None;
+    }
+    let (limit, params) = rules.local(selected);
+    let params = match (params, charge.params) {
+        _ if selected.missing => *charge.params,
+        // The slots of a reservation last as long as the reservation.
+        (LimitParams::Concurrency(slots), LimitParams::Concurrency(charged)) => {
+            LimitParams::Concurrency(slots.with_ttl(charged.ttl_us()).unwrap_or(slots))
+        }
+        (params, _) => params,
+    };
+    Some((limit, params))
+}
+
+/// Whether this node decides by itself while the store fails.
+pub(super) const fn is_local(policy: OnStoreFailure) -> bool {
+    matches!(policy, OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_))
 }
 
 /// The failure policy that applies. A shadow limit never refuses, so it is open.

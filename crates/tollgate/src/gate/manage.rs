@@ -1,5 +1,6 @@
 //! Operator actions on one key: inspect, reset, block.
 
+use super::failure::is_local;
 use super::{FromAnswer, Gate};
 use crate::engine::{GateBuffers, Row, Rules};
 use std::collections::BTreeSet;
@@ -182,9 +183,18 @@ impl<S: LeaseStore> Gate<S> {
                 rules.policy().select_candidates(&mut gate_buffers.selection, |_| true);
             }
             for one in rules.policy().selected(&gate_buffers.selection).filter(|one| !one.missing) {
-                for (limit, params) in rules.states(&one) {
-                    let params_id = ParamsId::default();
+                let mut changed = BTreeSet::new();
+                for (params_index, TierParams { id, params, .. }) in rules.variants(&one) {
+                    let (limit, params_id) = (*id, ParamsId::default());
                     let charge = Charge { limit, params, params_id, ..rules.plain_charge(&one) };
+                    let mut selected = one;
+                    (selected.id, selected.params) = (limit, params);
+                    selected.params_index = params_index;
+                    self.change_local(rules, now_us, &selected, &charge, change);
+                    // Tiers of one period share their state.
+                    if !changed.insert(limit) {
+                        continue;
+                    }
                     let adjustment = change.map(|change| Adjustment { charge, change });
                     let call = match &adjustment {
                         Some(adjustment) => StoreCall::Adjust(std::slice::from_ref(adjustment)),
@@ -199,6 +209,34 @@ impl<S: LeaseStore> Gate<S> {
             }
         }
         Ok(done)
+    }
+
+    /// Changes what this node decides by while the store fails. Blocks are kept apart from the
+    /// fallback store, since the store may end them.
+    fn change_local(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        selected: &Selected<'_>,
+        charge: &Charge<'_>,
+        change: Option<Change>,
+    ) {
+        if let Some(Change::Block { until_us }) = change {
+            if is_local(selected.limit.on_store_failure) {
+                self.known_blocks.insert(charge, until_us);
+            }
+            return;
+        }
+        self.known_blocks.remove(charge);
+        let Some(fallback) = self.fallback.get() else { return };
+        let (limit, params) = rules.local(selected);
+        let charge = Charge { limit, params: &params, ..*charge };
+        let adjustment = change.map(|change| [Adjustment { charge, change }]);
+        let call = match &adjustment {
+            Some(adjustment) => StoreCall::Adjust(adjustment),
+            None => StoreCall::Reset { limit, key: charge.key },
+        };
+        fallback.begin(now_us, call, &mut Answers::default());
     }
 }
 
@@ -232,12 +270,11 @@ impl Rules {
         &self.policy().limits()[index].name
     }
 
-    /// The limit's states for one key: one per period of its tiers.
-    fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &LimitParams)> {
-        let mut seen = BTreeSet::new();
+    /// The parameters of the limit's tiers for one key, each with its index in the policy. Tiers
+    /// with the same id share their state.
+    fn variants(&self, one: &Selected<'_>) -> impl Iterator<Item = (usize, &TierParams)> {
         let (limit, key) = (one.index, one.key_index);
-        let is_own = move |variant: &&TierParams| variant.limit == limit && variant.key == key;
-        let variants = self.policy().tier_params().iter().filter(is_own);
-        variants.filter(move |variant| seen.insert(variant.id)).map(|one| (one.id, &one.params))
+        let all = self.policy().tier_params().iter().enumerate();
+        all.filter(move |(_, one)| one.limit == limit && one.key == key)
     }
 }

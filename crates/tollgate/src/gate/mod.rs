@@ -5,6 +5,7 @@ mod candidate;
 mod decide;
 mod explain;
 mod failure;
+mod known_blocks;
 mod manage;
 mod multi;
 mod observer;
@@ -14,9 +15,10 @@ mod shed;
 
 pub use batch::{SingleCheck, SingleVerdict};
 pub use explain::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation};
-pub(crate) use failure::failure_policy;
+pub(crate) use failure::{LocalState, failure_policy, local_state};
 pub use manage::Inspected;
 pub use multi::{DescriptorMode, MultiCheck, MultiVerdict};
+pub(crate) use observer::AdjustedCharge;
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};
 pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestEnd, RequestedLimit,
@@ -29,6 +31,7 @@ use crate::reservation::{ReservedHolds, SlotRegistry};
 use crate::rules::{Counters, INLINE};
 use arc_swap::{ArcSwap, Guard};
 use failure::StoreErrorCounters;
+use known_blocks::KnownBlocks;
 use reload::RulesBuilder;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -46,6 +49,8 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) deny_cache: Option<DenyCache>,
     /// Holds this node's shares of limits, and its reservations, while the store fails.
     pub(crate) fallback: OnceLock<MemoryStore>,
+    /// The store's blocks of limits that this node decides while the store fails.
+    known_blocks: KnownBlocks,
     pub(crate) errors: StoreErrorCounters,
     /// The slots of requests in flight, to be renewed.
     pub(crate) slots: Arc<SlotRegistry>,
@@ -83,6 +88,7 @@ impl<S: LeaseStore> Gate<S> {
             store,
             deny_cache: None,
             fallback: OnceLock::new(),
+            known_blocks: KnownBlocks::default(),
             errors: StoreErrorCounters::default(),
             slots: Arc::default(),
             reserved_holds: ReservedHolds::default(),
@@ -116,10 +122,11 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    /// Drops expired state of the fallback store, a sixteenth of its shards per call, and what
-    /// reservations that have expired hold. Call it from a timer.
+    /// Drops expired state of the fallback store, a sixteenth of its shards per call, blocks that
+    /// have ended, and what reservations that have expired hold. Call it from a timer.
     pub fn sweep(&self, now_us: u64) {
         self.reserved_holds.expire(now_us);
+        self.known_blocks.expire(now_us);
         if let Some(fallback) = self.fallback.get() {
             fallback.sweep(now_us, fallback.shard_count() / 16);
         }

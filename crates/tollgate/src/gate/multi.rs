@@ -1,6 +1,6 @@
 //! Checks of several descriptors at once, as Envoy sends them: all are charged, or none.
 
-use super::{DecidedRows, DecisionRequest, Gate, RequestEnd, RequestedLimit};
+use super::{AdjustedCharge, DecidedRows, DecisionRequest, Gate, RequestEnd, RequestedLimit};
 use crate::engine::{GateBuffers, Row, Rules, Source, Verdict};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -381,7 +381,8 @@ impl<S: Store> Gate<S> {
             let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
             let change = Change::GiveBack { units, receipt, charged_params: *one.params };
             let charge = Charge { cost: 1, ..rules.plain_charge(one) };
-            (Adjustment { charge, change }, rules.tier_of(one).map(|tier| &**tier))
+            let tier = rules.tier_of(one).map(|tier| &**tier);
+            (Adjustment { charge, change }, AdjustedCharge { state_id: one.id, tier })
         };
         let adjustments = charges.iter().filter(|(one, _)| !one.missing).map(adjustment);
         self.adjust(now_us, adjustments.unzip()).map(move |answers| {

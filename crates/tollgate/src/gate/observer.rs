@@ -92,16 +92,24 @@ impl<'a> ReservedUnits<'a> {
     }
 }
 
+/// The charge of an adjustment, as observers know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdjustedCharge<'a> {
+    /// See [`Selected::id`]. The fallback store may know the state by another id.
+    pub(crate) state_id: u64,
+    pub(crate) tier: Option<&'a str>,
+}
+
 impl<S: Store> Gate<S> {
-    /// Shows settlements to the observer, each with the tier of its charge.
+    /// Shows settlements to the observer.
     pub(super) fn observe_adjustments(
         &self,
         now_us: u64,
         adjustments: &[Adjustment<'_>],
-        tiers: &[Option<&str>],
+        adjusted: &[AdjustedCharge<'_>],
     ) {
         let Some(observer) = &self.observer else { return };
-        for (Adjustment { charge, change }, tier) in adjustments.iter().zip(tiers) {
+        for (Adjustment { charge, change }, adjusted) in adjustments.iter().zip(adjusted) {
             let (given_back, taken) = match change {
                 Change::GiveBack { charged_params: LimitParams::Concurrency(_), .. } => continue,
                 Change::GiveBack { units, .. } => (*units, 0),
@@ -109,7 +117,7 @@ impl<S: Store> Gate<S> {
                 Change::Block { .. } | Change::Unblock => continue,
             };
             if given_back + taken > 0 {
-                let (state_id, tier, key) = (charge.limit, *tier, charge.key);
+                let (AdjustedCharge { state_id, tier }, key) = (*adjusted, charge.key);
                 let seen = ObservedAdjustment { now_us, state_id, tier, key, given_back, taken };
                 observer.adjusted(&seen);
             }

@@ -4,6 +4,7 @@
 use super::in_flight::InFlightCharges;
 use crate::buffers::BufferPool;
 use crate::engine::Gate;
+use crate::gate::AdjustedCharge;
 use smallvec::SmallVec;
 use tollgate_core::Intent;
 use tollgate_store::{Adjustment, Answers, Charge, Request, Store, StoreCall};
@@ -26,25 +27,31 @@ enum EndCall {
     Violate(usize),
 }
 
+/// Changes, and the charges that they change.
+type Adjustments<'a> = (SmallVec<[Adjustment<'a>; 1]>, SmallVec<[AdjustedCharge<'a>; 1]>);
+
 thread_local! {
     /// Buffers for the store's answers, which are not read.
     static ANSWERS: BufferPool<Answers> = const { BufferPool::new() };
 }
 
 impl InFlightCharges {
-    /// The changes at the end, and the tier of each.
-    fn adjustments(&self) -> (SmallVec<[Adjustment<'_>; 1]>, SmallVec<[Option<&str>; 1]>) {
-        let adjustments = self.state.charges.iter().filter_map(|held| {
+    /// The changes at the end of the charges that the store made, or the fallback store.
+    fn adjustments(&self, is_local: bool) -> Adjustments<'_> {
+        let charges = self.state.charges.iter().filter(|held| held.charge.is_local() == is_local);
+        let adjustments = charges.filter_map(|held| {
             let charge = held.charge.charge(held.charge.reserved.units_per_cost);
-            Some((Adjustment { charge, change: held.change()? }, held.charge.tier.as_deref()))
+            Some((Adjustment { charge, change: held.change()? }, held.charge.adjusted()))
         });
         adjustments.unzip()
     }
 
-    /// A charge that no limit admits: its refusal counts as a violation and charges nothing.
-    fn violation(&self, index: usize) -> Option<Charge<'_>> {
+    /// A charge that no limit admits: its refusal counts as a violation and charges nothing. The
+    /// fallback store counts it if it made the charge.
+    fn violation(&self, index: usize) -> Option<(Charge<'_>, bool)> {
         let held = self.state.charges.get(index).filter(|held| held.is_violation)?;
-        Some(held.charge.charge(u64::MAX)).filter(|charge| charge.penalty.is_some())
+        let charge = held.charge.charge(u64::MAX);
+        charge.penalty.is_some().then_some((charge, held.charge.is_local()))
     }
 }
 
@@ -86,21 +93,24 @@ impl<S: Store> Gate<S> {
     ) -> Option<UnfinishedCharges<S::Undecided>> {
         let mut answers = ANSWERS.with(BufferPool::take);
         let mut calls = SmallVec::new();
-        let (adjustments, tiers) = held.adjustments();
-        if !adjustments.is_empty() {
-            let rest = self.begin_adjust(now_us, (&adjustments, &tiers), &mut answers);
-            calls.extend(rest.map(|rest| (EndCall::Adjust, rest)));
+        for is_local in [false, true] {
+            let (adjustments, adjusted) = held.adjustments(is_local);
+            if !adjustments.is_empty() {
+                let all = (&*adjustments, &*adjusted);
+                let rest = self.begin_adjust(now_us, all, is_local, &mut answers);
+                calls.extend(rest.map(|rest| (EndCall::Adjust, rest)));
+            }
         }
         for index in 0..held.state.charges.len() {
-            let Some(charge) = held.violation(index) else { continue };
+            let Some((charge, is_local)) = held.violation(index) else { continue };
             answers.clear();
             let request = [Request { charges: &[charge], intent: Intent::Take }];
-            let rest = self.store.begin(now_us, StoreCall::Decide(&request), &mut answers);
+            let call = StoreCall::Decide(&request);
+            let rest = self.begin_call(now_us, call, is_local, &mut answers);
             calls.extend(rest.map(|rest| (EndCall::Violate(index), rest)));
         }
         answers.clear();
         ANSWERS.with(|pool| pool.put(answers));
-        drop((adjustments, tiers));
         if calls.is_empty() {
             held.recycle();
             return None;
@@ -116,12 +126,12 @@ impl<S: Store> Gate<S> {
             // Errors are counted; nothing else can be done about them.
             let _ = match call {
                 EndCall::Adjust => {
-                    let (adjustments, tiers) = held.adjustments();
-                    let adjusted = (&*adjustments, &*tiers);
-                    self.finish_adjust(now_us, adjusted, rest, &mut answers).await
+                    let (adjustments, adjusted) = held.adjustments(false);
+                    let all = (&*adjustments, &*adjusted);
+                    self.finish_adjust(now_us, all, rest, &mut answers).await
                 }
                 EndCall::Violate(index) => {
-                    let Some(charge) = held.violation(index) else { continue };
+                    let Some((charge, _)) = held.violation(index) else { continue };
                     let request = [Request { charges: &[charge], intent: Intent::Take }];
                     let call = StoreCall::Decide(&request);
                     let called = self.store.finish(now_us, call, rest, &mut answers).await;
@@ -131,10 +141,18 @@ impl<S: Store> Gate<S> {
         }
     }
 
-    /// Calls the store and counts its error.
-    pub(super) async fn call_store(&self, now_us: u64, call: StoreCall<'_>) -> Option<Answers> {
+    /// Calls the store that [holds](Self::begin_call) a charge, and counts its error.
+    pub(super) async fn call_holder(
+        &self,
+        now_us: u64,
+        call: StoreCall<'_>,
+        is_local: bool,
+    ) -> Option<Answers> {
         let mut answers = Answers::default();
-        let called = self.store.call(now_us, call, &mut answers).await;
-        called.inspect_err(|error| self.errors.count(error.kind)).ok().map(|()| answers)
+        if let Some(rest) = self.begin_call(now_us, call, is_local, &mut answers) {
+            let called = self.store.finish(now_us, call, rest, &mut answers).await;
+            called.inspect_err(|error| self.errors.count(error.kind)).ok()?;
+        }
+        Some(answers)
     }
 }

@@ -5,12 +5,12 @@
 
 use super::ReservationEnd;
 use super::record::ReservedCharge;
-use super::reserve::{reserved_charge, settleable_charges};
+use super::settleable::settleable_charges;
 use super::shed_hold::{ShedHold, ShedPlace};
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::buffers::BufferPool;
 use crate::engine::{Gate, GateBuffers, Rules, Verdict};
-use crate::gate::{DecisionRequest, RequestEnd};
+use crate::gate::{AdjustedCharge, DecisionRequest, RequestEnd};
 use crate::rules::{ClassCounters, InFlightCount, ShedEntry, ShedRules, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
 use smallvec::SmallVec;
@@ -110,6 +110,8 @@ pub(super) struct InFlightCharge {
 pub(super) struct KeyedCharge {
     pub(super) reserved: ReservedCharge,
     pub(super) state_id: u64,
+    /// The id of the state in the fallback store, if that store made the charge.
+    pub(super) local_id: Option<u64>,
     pub(super) tier: Option<Arc<str>>,
     pub(super) key: SmallVec<[u8; 32]>,
 }
@@ -117,7 +119,7 @@ pub(super) struct KeyedCharge {
 impl KeyedCharge {
     pub(super) fn charge(&self, cost: u64) -> Charge<'_> {
         Charge {
-            limit: self.state_id,
+            limit: self.local_id.unwrap_or(self.state_id),
             key: &self.key,
             params: &self.reserved.params,
             params_id: ParamsId::default(),
@@ -125,6 +127,15 @@ impl KeyedCharge {
             mode: store_mode(&self.reserved.limit),
             penalty: self.reserved.limit.penalty.as_ref(),
         }
+    }
+
+    /// Whether the fallback store made the charge, and so must settle it.
+    pub(super) fn is_local(&self) -> bool {
+        self.local_id.is_some()
+    }
+
+    pub(super) fn adjusted(&self) -> AdjustedCharge<'_> {
+        AdjustedCharge { state_id: self.state_id, tier: self.tier.as_deref() }
     }
 }
 
@@ -414,16 +425,14 @@ impl<S: Store> Gate<S> {
         charges: &mut SmallVec<[InFlightCharge; 1]>,
     ) {
         let DecisionRequest { rules, now_us, .. } = *request;
-        for (selected, charge, answer) in settleable_charges(request, answers) {
-            let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
+        for settleable in settleable_charges(request, answers) {
+            let selected = settleable.selected;
+            let is_queued = verdict.delay_us > 0 && settleable.answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
                 continue;
             }
             if hold_all || is_queued || depends_on_answer(selected.limit, selected.params) {
-                let reserved = reserved_charge(rules, selected, charge, answer);
-                let (state_id, key) = (charge.limit, SmallVec::from_slice(charge.key));
-                let tier = rules.tier_of(selected).cloned();
-                let charge = Arc::new(KeyedCharge { reserved, state_id, tier, key });
+                let charge = Arc::new(settleable.keyed(rules, settleable.reserved(rules)));
                 let (end, is_violation, slot) = (None, false, None);
                 let charge = InFlightCharge { charge, is_queued, end, is_violation, slot };
                 charges.push(charge.track_slot(&self.slots, now_us));

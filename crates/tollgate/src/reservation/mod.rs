@@ -4,6 +4,7 @@ mod finish;
 mod in_flight;
 mod record;
 mod reserve;
+mod settleable;
 mod shed_hold;
 mod slots;
 
@@ -32,6 +33,11 @@ impl ReservationEnd {
             Self::Settle(cost) => cost,
             Self::Cancel => 1 << 32,
         }
+    }
+
+    /// The end with this [code](Self::code).
+    const fn of_code(code: u64) -> Self {
+        if code > u32::MAX as u64 { Self::Cancel } else { Self::Settle(code) }
     }
 
     /// The actual cost.

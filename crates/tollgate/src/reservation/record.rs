@@ -47,30 +47,52 @@ impl ReservedCharge {
     }
 }
 
+/// Encodes the note of a record in the fallback store, which only this process reads.
+/// `has_stored` says whether the store has a record of the same reservation.
+pub(super) fn encode_local<'e>(
+    entries: impl ExactSizeIterator<Item = &'e ReservedCharge>,
+    has_stored: bool,
+) -> Vec<u8> {
+    let mut out = vec![u8::from(has_stored)];
+    encode_into(&mut out, entries);
+    out
+}
+
+/// Decodes the note of a record in the fallback store.
+pub(super) fn decode_local(note: &[u8]) -> Option<(Vec<ReservedCharge>, bool)> {
+    let (has_stored, entries) = note.split_first()?;
+    Some((decode(entries)?, *has_stored == 1))
+}
+
 pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
     let mut out = Vec::new();
-    push_varint(&mut out, VERSION);
-    push_varint(&mut out, entries.len() as u64);
+    encode_into(&mut out, entries.iter());
+    out
+}
+
+fn encode_into<'e>(out: &mut Vec<u8>, entries: impl ExactSizeIterator<Item = &'e ReservedCharge>) {
+    push_varint(out, VERSION);
+    push_varint(out, entries.len() as u64);
     for entry in entries {
         let limit = &*entry.limit;
-        push_varint(&mut out, limit.name.len() as u64);
+        push_varint(out, limit.name.len() as u64);
         out.extend_from_slice(limit.name.as_bytes());
         let bits = [limit.mode == Mode::Shadow, limit.disclose, entry.taken];
         let more = [entry.receipt.is_some(), limit.penalty.is_some(), limit.selector.is_hidden()];
-        let bits = bits.into_iter().chain(more).rev();
-        push_varint(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
-        push_varint(&mut out, entry.units_per_cost);
-        push_varint(&mut out, entry.charged);
-        let mut push = |number| push_varint(&mut out, number);
+        let is_shared = entry.receipt.is_some_and(|receipt| receipt.is_shared);
+        let bits = bits.into_iter().chain(more).chain([is_shared]).rev();
+        push_varint(out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
+        push_varint(out, entry.units_per_cost);
+        push_varint(out, entry.charged);
+        let mut push = |number| push_varint(out, number);
         lua::encode_params(&entry.params).into_iter().for_each(&mut push);
-        if let Some(Receipt { cost, at_us, mark_us, mark_fraction }) = entry.receipt {
+        if let Some(Receipt { cost, at_us, mark_us, mark_fraction, .. }) = entry.receipt {
             [cost, at_us, mark_us, mark_fraction.into()].into_iter().for_each(&mut push);
         }
         if let Some(penalty) = &limit.penalty {
             penalty.to_lua_params().into_iter().for_each(&mut push);
         }
     }
-    out
 }
 
 /// Decodes a record; `None` if this version cannot read it.
@@ -101,7 +123,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
         if bit(3) {
             let [cost, at_us, mark_us, fraction] = take_varints(rest)?;
             let mark_fraction = u32::try_from(fraction).ok()?;
-            receipt = Some(Receipt { cost, at_us, mark_us, mark_fraction });
+            receipt = Some(Receipt { cost, at_us, mark_us, mark_fraction, is_shared: bit(6) });
         }
         if bit(4) {
             let [after, block_us, factor_milli, max_us] = take_varints(rest)?;

@@ -1,20 +1,24 @@
 //! Reservations by id: reserve, settle, cancel.
 
+use super::in_flight::KeyedCharge;
 use super::record::{self, ReservedCharge};
+use super::settleable::settleable_charges;
 use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
-use crate::gate::{DecisionRequest, RequestEnd, RequestedLimit, ReservedUnits};
+use crate::gate::{AdjustedCharge, DecisionRequest, RequestEnd, RequestedLimit, ReservedUnits};
 use crate::shed::{UpstreamOutcome, UpstreamReport};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::{CostRule, Limit};
+use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{
-    Adjustment, Answer, Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId,
-    ReservationStore, StoreErrorKind, StoreReply,
+    Adjustment, Answers, EndedReservation, NewReservation, OpenOutcome, ParamsId, ReservationStore,
+    Store, StoreError, StoreErrorKind, StoreReply,
 };
 
+/// The record of a reservation is from a version that this one cannot read.
+const UNREADABLE: ReservationError = ReservationError::Undecided(StoreErrorKind::Protocol);
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_DEFAULT: u64 = 30_000_000;
 /// Limit of a reservation's time to live.
@@ -52,8 +56,10 @@ impl SettledReservation {
 /// An admitted reservation that must be recorded, and the changes that undo it.
 struct PendingReservation<'a> {
     new: NewReservation<'a>,
-    undo: (Vec<Adjustment<'a>>, Vec<Option<&'a str>>),
-    /// The units of each charge, if there is an observer.
+    undo: (Vec<Adjustment<'a>>, Vec<AdjustedCharge<'a>>),
+    /// The charges in the fallback store, which this node records there.
+    local: Vec<KeyedCharge>,
+    /// The units of each charge, local charges last, if there is an observer.
     taken: Vec<ReservedUnits<'a>>,
     /// Whether all limits decided without the store, so that only this node keeps the record.
     is_local: bool,
@@ -177,56 +183,112 @@ impl<S: ReservationStore> Gate<S> {
             return None;
         }
         let (mut state_keys, mut entries) = (Vec::new(), Vec::new());
-        let (mut undo, mut taken) = ((Vec::new(), Vec::new()), Vec::new());
-        for (selected, charge, answer) in settleable_charges(request, answers) {
-            let mut entry = reserved_charge(request.rules, selected, charge, answer);
+        let (mut undo, mut local) = ((Vec::new(), Vec::new()), Vec::new());
+        let (mut taken, mut local_taken) = (Vec::new(), Vec::new());
+        for settleable in settleable_charges(request, answers) {
+            let (charge, is_local) = (settleable.charge, settleable.local.is_some());
+            let mut entry = settleable.reserved(request.rules);
             // A record has no time zones, and ends before the current calendar windows.
             entry.params = entry.params.resolve_calendar(request.now_us);
-            state_keys.push(self.store.state_key(charge));
-            let tier = request.rules.tier_of(selected).map(|tier| &**tier);
+            let tier = request.rules.tier_of(settleable.selected).map(|tier| &**tier);
             if self.observer.is_some() {
+                let taken = if is_local { &mut local_taken } else { &mut taken };
                 taken.push(ReservedUnits::new(charge, tier, entry.charged));
             }
+            if is_local {
+                local.push(settleable.keyed(request.rules, entry));
+                continue;
+            }
+            state_keys.push(self.store.state_key(charge));
             let change = entry.settlement(ReservationEnd::Cancel).change;
             undo.0.push(Adjustment { charge: *charge, change });
-            undo.1.push(tier);
+            undo.1.push(AdjustedCharge { state_id: charge.limit, tier });
             entries.push(entry);
         }
+        taken.append(&mut local_taken);
         let is_local =
             entries.is_empty() && verdict.rows.iter().any(|row| row.source.is_without_store());
         let new = NewReservation { id, ttl_us, state_keys, note: record::encode(&entries) };
-        Some(PendingReservation { new, undo, taken, is_local })
+        Some(PendingReservation { new, undo, local, taken, is_local })
+    }
+
+    /// Records the charges in the fallback store there, and undoes them if it cannot.
+    fn record_local(
+        &self,
+        now_us: u64,
+        (id, ttl_us): (&str, u64),
+        local: &[KeyedCharge],
+        has_stored: bool,
+    ) -> Result<(), ReservationError> {
+        let fallback = self.fallback();
+        let state_keys = local.iter().map(|one| fallback.state_key(&one.charge(0))).collect();
+        let note = record::encode_local(local.iter().map(|one| &one.reserved), has_stored);
+        let new = NewReservation { id, ttl_us, state_keys, note };
+        let error = match fallback.open_reservation(now_us, new).now() {
+            Ok(OpenOutcome::Opened) => return Ok(()),
+            Ok(OpenOutcome::IdInUse) => ReservationError::Taken,
+            Ok(_) => ReservationError::Full,
+            Err(error) => ReservationError::Undecided(error.kind),
+        };
+        let undo = local.iter().map(|one| {
+            let change = one.reserved.settlement(ReservationEnd::Cancel).change;
+            (Adjustment { charge: one.charge(one.reserved.charged), change }, one.adjusted())
+        });
+        let (undo, adjusted): (Vec<_>, Vec<_>) = undo.unzip();
+        self.begin_adjust(now_us, (&undo, &adjusted), true, &mut Answers::default());
+        Err(error)
     }
 
     /// Records the reservation. On failure, undoes its charges as far as the store answers.
     fn record_reservation<'a>(
         &'a self,
         now_us: u64,
-        PendingReservation { new, undo, is_local, .. }: PendingReservation<'a>,
+        PendingReservation { new, undo, local, is_local, .. }: PendingReservation<'a>,
     ) -> StoreReply<'a, Result<(), ReservationError>, S::Undecided> {
+        let (id, ttl_us) = (new.id, new.ttl_us);
+        if is_local || !local.is_empty() {
+            match self.record_local(now_us, (id, ttl_us), &local, !is_local) {
+                Ok(()) if is_local => return StoreReply::Now(Ok(())),
+                Ok(()) => {}
+                Err(error) => return self.adjust(now_us, undo).map(move |_| Err(error)),
+            }
+        }
         // This node can keep a reservation that charges nothing in the store.
-        let uncharged = new.state_keys.is_empty().then(|| new.clone());
-        let open_here = move |new| self.fallback().open_reservation(now_us, new).now();
-        let opened = if is_local {
-            StoreReply::Now(open_here(new))
-        } else {
-            self.store.open_reservation(now_us, new)
-        };
-        opened.then(move |opened| {
+        let is_uncharged = new.state_keys.is_empty();
+        self.store.open_reservation(now_us, new).then(move |opened| {
             let error = match opened {
                 Ok(OpenOutcome::Opened) => return StoreReply::Now(Ok(())),
                 Ok(OpenOutcome::IdInUse) => ReservationError::Taken,
                 Ok(_) => ReservationError::Full,
                 Err(error) => {
                     self.errors.count(error.kind);
-                    if let Some(Ok(OpenOutcome::Opened)) = uncharged.map(open_here) {
+                    if is_uncharged && self.record_local(now_us, (id, ttl_us), &[], false).is_ok() {
                         return StoreReply::Now(Ok(()));
                     }
                     ReservationError::Undecided(error.kind)
                 }
             };
+            if !local.is_empty() {
+                // An error would leave the charges as they are.
+                let _ = self.end_local(now_us, id, ReservationEnd::Cancel);
+            }
             self.adjust(now_us, undo).map(move |_| Err(error))
         })
+    }
+
+    /// Ends the part of a reservation that this node keeps; `None` if it keeps none.
+    fn end_local(
+        &self,
+        now_us: u64,
+        id: &str,
+        end: ReservationEnd,
+    ) -> Result<Option<EndedReservation>, StoreError> {
+        let Some(fallback) = self.fallback.get() else { return Ok(None) };
+        let settlements = |note: &[u8]| {
+            let (entries, _) = record::decode_local(note)?;
+            Some(entries.iter().map(|entry| entry.settlement(end)).collect())
+        };
+        fallback.end_reservation(now_us, id, end.code(), settlements).now()
     }
 
     /// Ends the reservation `id` with the actual cost of the request, or cancels it. A repeated
@@ -264,91 +326,82 @@ impl<S: ReservationStore> Gate<S> {
         if end.cost() > u64::from(u32::MAX) {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
-        let settlements = move |bytes: &[u8]| {
-            let entries = record::decode(bytes)?;
-            Some(entries.iter().map(|entry| entry.settlement(end)).collect())
+        let local = match self.end_local(now_us, id, end) {
+            Ok(local) => local,
+            Err(error) => return StoreReply::Now(Err(self.undecided(error))),
         };
-        let local = self.fallback.get().map_or(Ok(None), |fallback| {
-            fallback.end_reservation(now_us, id, end.code(), settlements).now()
-        });
-        let ended = match local {
-            Ok(None) => self.store.end_reservation(now_us, id, end.code(), settlements),
-            known => StoreReply::Now(known),
+        let (mut has_stored, mut local_entries, mut first_end) = (true, Vec::new(), end);
+        if let Some(local) = &local {
+            let Some(noted) = record::decode_local(&local.note) else {
+                return StoreReply::Now(Err(UNREADABLE));
+            };
+            (local_entries, has_stored) = noted;
+            // An end that reached only this node counts for the store, too.
+            first_end = ReservationEnd::of_code(local.end);
+        }
+        let stored = if has_stored {
+            let settlements = move |note: &[u8]| {
+                let entries = record::decode(note)?;
+                Some(entries.iter().map(|entry| entry.settlement(first_end)).collect())
+            };
+            self.store.end_reservation(now_us, id, first_end.code(), settlements)
+        } else {
+            StoreReply::Now(Ok(None))
         };
-        ended.map(move |ended| {
-            let ended = ended.map_err(|error| {
-                self.errors.count(error.kind);
-                ReservationError::Undecided(error.kind)
-            });
-            let ended = ended?.ok_or(ReservationError::Unknown)?;
-            let settled = self.settled((now_us, id), ended, end)?;
+        stored.map(move |stored| {
+            let stored = stored.map_err(|error| self.undecided(error))?;
+            let local = local.map(|ended| (ended, local_entries));
+            let settled = self.settled((now_us, id), stored, local, end)?;
             self.reserved_holds.finish(id, now_us, report);
             Ok(settled)
         })
     }
 
+    fn undecided(&self, error: StoreError) -> ReservationError {
+        self.errors.count(error.kind);
+        ReservationError::Undecided(error.kind)
+    }
+
+    /// The answer to the end of a reservation: the rows of the store, then those of this node.
     fn settled(
         &self,
         (now_us, id): (u64, &str),
-        ended: EndedReservation,
+        stored: Option<EndedReservation>,
+        local: Option<(EndedReservation, Vec<ReservedCharge>)>,
         end: ReservationEnd,
     ) -> Result<SettledReservation, ReservationError> {
-        ended.state_keys.iter().for_each(|state_key| self.forget_refusals_of_state(state_key));
-        if ended.end != end.code() {
+        let mut parts = Vec::new();
+        if let Some(ended) = stored {
+            ended.state_keys.iter().for_each(|state_key| self.forget_refusals_of_state(state_key));
+            let entries = record::decode(&ended.note).ok_or(UNREADABLE)?;
+            parts.push((ended, entries, self.rules().store_source()));
+        }
+        parts.extend(local.map(|(ended, entries)| (ended, entries, Source::LocalFallback)));
+        if parts.is_empty() {
+            return Err(ReservationError::Unknown);
+        }
+        if parts.iter().any(|(ended, ..)| ended.end != end.code()) {
             return Err(ReservationError::Ended);
         }
-        let unreadable = ReservationError::Undecided(StoreErrorKind::Protocol);
-        let entries = record::decode(&ended.note).ok_or(unreadable)?;
         if let Some(observer) = &self.observer {
             let units = |entry: &ReservedCharge| match (entry.taken, &entry.params) {
                 (true, LimitParams::Concurrency(_)) => entry.charged,
                 (true, _) => entry.units_per_cost.saturating_mul(end.cost()),
                 (false, _) => 0,
             };
-            observer.ended(now_us, id, &entries.iter().map(units).collect::<Vec<_>>());
+            let units = parts.iter().flat_map(|(_, entries, _)| entries.iter().map(units));
+            observer.ended(now_us, id, &units.collect::<Vec<_>>());
         }
-        let usual = self.rules().store_source();
-        let shown = entries.into_iter().zip(&ended.rows);
-        let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_hidden());
-        let rows = shown.map(|(entry, answer)| {
-            let ReservedCharge { limit, params, .. } = entry;
-            let source = Source::of(&limit, answer, usual, || limit.on_store_failure);
-            SettledRow { limit, params, outcome: answer.outcome, source }
+        let rows = parts.into_iter().flat_map(|(ended, entries, usual)| {
+            let shown = entries.into_iter().zip(ended.rows);
+            let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_hidden());
+            shown.map(move |(entry, answer)| {
+                let ReservedCharge { limit, params, .. } = entry;
+                let source = Source::of(&limit, &answer, usual, || limit.on_store_failure);
+                SettledRow { limit, params, outcome: answer.outcome, source }
+            })
         });
         Ok(SettledReservation { charged: end.cost(), rows: rows.collect() })
-    }
-}
-
-/// The charges of an admitted request that the store made and that can be settled. A limit with a
-/// missing key has none.
-pub(super) fn settleable_charges<'q, 'a>(
-    request: &'q DecisionRequest<'a, '_>,
-    answers: &'q Answers,
-) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
-    let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-    let limits = request.limits.iter().zip(&request.charges);
-    limits.zip(decided).filter_map(|((limit, charge), answer)| {
-        let is_charged = answer.failure().is_none() && !limit.selected.missing;
-        is_charged.then_some((&limit.selected, charge, answer))
-    })
-}
-
-pub(super) fn reserved_charge(
-    rules: &Rules,
-    selected: &Selected<'_>,
-    charge: &Charge<'_>,
-    answer: &Answer,
-) -> ReservedCharge {
-    ReservedCharge {
-        limit: Arc::clone(rules.limit(selected.index)),
-        params: *charge.params,
-        units_per_cost: match selected.limit.cost {
-            CostRule::Estimate { .. } => 1,
-            CostRule::Fixed(_) | CostRule::Attribute { .. } | CostRule::ByMatch(_) => selected.cost,
-        },
-        taken: answer.outcome.admitted,
-        charged: if answer.outcome.admitted { charge.cost } else { 0 },
-        receipt: answer.receipt,
     }
 }
 

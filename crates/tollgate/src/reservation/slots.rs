@@ -169,12 +169,13 @@ impl<S: Store> Gate<S> {
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {
         while let Some((renewal, slot)) = self.slots.take_due(now_us) {
             let taken = slot.adjustment(Change::Owe { units: slot.receipt.cost });
-            let answers = self.call_store(now_us, StoreCall::Adjust(&taken)).await;
+            let is_local = slot.charge.is_local();
+            let answers = self.call_holder(now_us, StoreCall::Adjust(&taken), is_local).await;
             let renewed = answers.and_then(|answers| answers.get(0)?.1.first()?.receipt);
             let Some(receipt) = renewal.complete(now_us, renewed) else { continue };
             let (units, charged_params) = (receipt.cost, slot.charge.reserved.params);
             let given = slot.adjustment(Change::GiveBack { units, receipt, charged_params });
-            self.call_store(now_us, StoreCall::Adjust(&given)).await;
+            self.call_holder(now_us, StoreCall::Adjust(&given), is_local).await;
         }
         let due_us = self.slots.next_due_in_us(now_us)?;
         Some(Duration::from_micros(due_us).clamp(WAIT_MIN, WAIT_MAX))

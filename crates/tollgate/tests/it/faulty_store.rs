@@ -8,8 +8,8 @@ use tollgate::store::{LeaseStore, ReservationStore, Store, StoreReply};
 use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 use tollgate_store::{
-    Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId, Request, Settlement,
-    StateKey, StoreCall, StoreErrorKind,
+    Answer, Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId, Request,
+    Settlement, StateKey, StoreCall, StoreErrorKind,
 };
 
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Faulty {
     down: AtomicBool,
     slow: AtomicBool,
     calls: AtomicU64,
+    /// The value whose keys are on a server that fails.
+    failing_value: Mutex<Option<&'static str>>,
     /// The limit and the key that were charged last.
     last: Mutex<(u64, Vec<u8>)>,
 }
@@ -25,6 +27,32 @@ pub(crate) struct Faulty {
 impl Faulty {
     pub(crate) fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::Relaxed);
+    }
+
+    /// Fails the charges of this value's keys alone, as a cluster does that lost a primary.
+    pub(crate) fn fail_value(&self, value: Option<&'static str>) {
+        *self.failing_value.lock().unwrap() = value;
+    }
+
+    /// Decides without the keys of a failing server.
+    fn decide_rest(&self, now_us: u64, requests: &[Request<'_>], value: &str, all: &mut Answers) {
+        let is_failing = |charge: &Charge<'_>| {
+            charge.key.windows(value.len()).any(|part| part == value.as_bytes())
+        };
+        all.clear();
+        for Request { charges, intent } in requests {
+            let rest: Vec<_> = charges.iter().filter(|one| !is_failing(one)).copied().collect();
+            let (request, mut answers) =
+                (Request { charges: &rest, intent: *intent }, Answers::default());
+            self.behind.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
+            let (admitted, mut rows) = answers.get(0).unwrap();
+            for charge in *charges {
+                let failed = Answer::failed(StoreErrorKind::Unreachable);
+                let row = if is_failing(charge) { None } else { rows.split_off_first() };
+                all.push(row.copied().unwrap_or(failed));
+            }
+            all.finish(admitted);
+        }
     }
 
     /// Has every decision and adjustment arrive a moment after it was made.
@@ -81,7 +109,13 @@ impl Store for Faulty {
         if let StoreCall::Decide([Request { charges: [charge, ..], .. }, ..]) = call {
             *self.last.lock().unwrap() = (charge.limit, charge.key.to_vec());
         }
-        self.behind.begin(now_us, call, answers);
+        let failing = *self.failing_value.lock().unwrap();
+        match (call, failing) {
+            (StoreCall::Decide(requests), Some(value)) => {
+                self.decide_rest(now_us, requests, value, answers);
+            }
+            _ => drop(self.behind.begin(now_us, call, answers)),
+        }
         if !matches!(call, StoreCall::Reset { .. }) {
             self.delay().await;
         }

@@ -75,6 +75,14 @@ fn every_algorithm_has_its_local_rate() {
             "rate: 100/min, algorithm: leaky-bucket, burst: 3, on_store_failure: {local: {rate: 7/min}}",
             3,
         ),
+        (
+            "rate: 100/min, algorithm: leaky-bucket, burst: 100, on_store_failure: {local: {rate: 7/min}}",
+            7,
+        ),
+        (
+            "rate: 100/min, algorithm: leaky-bucket, burst: 4, queue: 90, on_store_failure: {local: {rate: 7/min}}",
+            7,
+        ),
         ("rate: 9, algorithm: concurrency, on_store_failure: {local: {rate: 2}}", 2),
         ("rate: 100/min, on_store_failure: {local: {rate: 0/min}}", 0),
     ] {
@@ -129,6 +137,7 @@ proptest! {
     fn an_outage_admits_no_more_than_the_envelope(
         (algorithm, windows) in prop::sample::select(vec![
             ("fixed-window", 2), ("sliding-window", 2), ("sliding-log", 1), ("token-bucket", 1), ("gcra", 1),
+            ("leaky-bucket, burst: 90, queue: 9", 1),
         ]),
         count in 1_u64..20,
         period_s in prop::sample::select(vec![1_u64, 7, 60]),

@@ -15,6 +15,8 @@ mod gate;
 mod in_flight;
 mod key;
 mod limiter;
+mod local_blocks;
+mod local_charges;
 mod local_rate;
 mod manage;
 mod multi;

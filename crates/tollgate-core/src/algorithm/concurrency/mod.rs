@@ -78,7 +78,7 @@ impl Algorithm for Concurrency {
         if cost > 0 {
             state.add(at_us, end_us, cost);
         }
-        Receipt { cost, at_us, mark_us: end_us, mark_fraction: 0 }
+        Receipt { cost, at_us, mark_us: end_us, ..Receipt::default() }
     }
 
     fn give_back(&self, state: &mut ExpiryLog, now_us: u64, units: u64, receipt: &Receipt) {

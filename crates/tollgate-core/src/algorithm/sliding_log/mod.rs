@@ -59,7 +59,7 @@ impl Algorithm for SlidingLog {
             state.redate(at.counted_us, at.last_end_us);
             state.add(at.counted_us, end_us, cost);
         }
-        Receipt { cost, at_us: at.counted_us, mark_us: end_us, mark_fraction: 0 }
+        Receipt { cost, at_us: at.counted_us, mark_us: end_us, ..Receipt::default() }
     }
 
     fn give_back(&self, state: &mut ExpiryLog, now_us: u64, units: u64, receipt: &Receipt) {

@@ -5,7 +5,7 @@ use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
 use crate::{Adjustment, Answer, Answers, Change, Charge};
-use tollgate_core::Intent;
+use tollgate_core::{Intent, Receipt};
 
 impl MemoryStore {
     pub(crate) fn adjust_all(
@@ -14,9 +14,16 @@ impl MemoryStore {
         adjustments: &[Adjustment<'_>],
         answers: &mut Answers,
     ) {
-        let address = |charge: &Charge<'_>| self.addresses.address(charge.limit, charge.key);
-        let cells = adjustments.iter().map(|one| ChargeCell::at(address(&one.charge)));
-        let mut cells: ChargeCells = cells.collect();
+        let cell = |Adjustment { charge, change }: &Adjustment<'_>| {
+            let mut cell = ChargeCell::at(self.addresses.address(charge.limit, charge.key));
+            // By now the key may have its own cell, where the charge never was.
+            cell.overflow = is_given_back_to_shared_state(change);
+            if cell.overflow {
+                cell.address = self.addresses.overflow(charge.limit, cell.address);
+            }
+            cell
+        };
+        let mut cells: ChargeCells = adjustments.iter().map(cell).collect();
         loop {
             let applied = self.with_locks(&mut cells, |shards, cells| {
                 apply(&self.shared, shards, cells, now_us, adjustments, answers)
@@ -52,6 +59,11 @@ impl Shard {
     }
 }
 
+/// Whether the change gives back a charge of an overflow cell.
+fn is_given_back_to_shared_state(change: &Change) -> bool {
+    matches!(change, Change::GiveBack { receipt: Receipt { is_shared: true, .. }, .. })
+}
+
 fn apply(
     shared: &ShardContext,
     shards: &mut [LockedShard<'_>],
@@ -79,13 +91,14 @@ fn apply(
         let mut owed = None;
         match change {
             // The cell of the charge is gone, and others count in this one.
-            Change::GiveBack { .. } if cell.overflow => {}
+            Change::GiveBack { receipt, .. } if cell.overflow && !receipt.is_shared => {}
             Change::GiveBack { units, receipt, charged_params } => {
                 shard.give_back(shared, found, tag, charge, now_us, charged_params, *units, receipt)
             }
             Change::Owe { units: 0 } => {}
             Change::Owe { units } => {
-                owed = Some(shard.charge(shared, found, tag, charge, now_us, *units));
+                let receipt = shard.charge(shared, found, tag, charge, now_us, *units);
+                owed = Some(Receipt { is_shared: cell.overflow, ..receipt });
             }
             Change::Block { until_us } => {
                 shard.block(shared, found, tag, charge, now_us, *until_us)

@@ -10,7 +10,7 @@ use crate::sync::{Ordering, lock};
 use crate::{Answer, Charge};
 use smallvec::SmallVec;
 use std::array::from_fn;
-use tollgate_core::{Algorithm, Intent, LimitParams};
+use tollgate_core::{Algorithm, Intent, LimitParams, Receipt};
 
 /// The store has no room for a new key's cell.
 #[derive(Debug)]
@@ -183,10 +183,10 @@ fn charge_cells(
         // The charge before this one may have moved cells: to another array, or to another slot.
         let found = shard.find(charge.params, tag);
         let receipt = shard.charge(shared, found, tag, charge, now_us, units);
-        // A charge to an overflow cell cannot be given back: by then the key may have its own cell.
-        // A debt never is.
-        let returnable = !cell.overflow && charge.mode.owed().is_none();
-        rows[n].receipt = returnable.then_some(receipt);
+        // A debt is never given back.
+        let returnable = charge.mode.owed().is_none();
+        let is_shared = cell.overflow;
+        rows[n].receipt = returnable.then_some(Receipt { is_shared, ..receipt });
     }
     answer_uncharged(shared, shards, cells, charges, now_us, verdicts, rows);
     Ok(admitted)

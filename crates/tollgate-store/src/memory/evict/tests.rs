@@ -2,8 +2,8 @@
 
 use crate::memory::{MemoryOptions, MemoryStats, MemoryStore};
 use crate::{Adjustment, Answers, Change, Charge, ChargeMode, ParamsId, Request, Store, StoreCall};
-use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
-use tollgate_core::{Intent, LimitParams, Penalty, Rate};
+use tollgate_core::algorithm::{Concurrency, Gcra, SlidingLog, TokenBucket};
+use tollgate_core::{Intent, LimitParams, Penalty, Rate, Receipt};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 const SECOND_US: u64 = 1_000_000;
@@ -305,4 +305,89 @@ fn a_row_after_a_give_back_sees_the_overflow_cell() {
     store.begin(NOW_US, StoreCall::Adjust(&[Adjustment { charge, change }]), &mut answers);
     let row = answers.get(0).unwrap().1[0].outcome;
     assert_eq!(row.remaining, left, "others count there too, so nothing comes back: {admitted}");
+}
+
+/// A charge for the key, and its receipt.
+fn take(store: &MemoryStore, now_us: u64, key: &str, params: &LimitParams) -> Option<Receipt> {
+    let params_id = store.register_params(params);
+    let (key, mode) = (key.as_bytes(), ChargeMode::Enforce);
+    let charges = [Charge { limit: 1, key, params, params_id, cost: 1, mode, penalty: None }];
+    let mut answers = Answers::default();
+    let request = Request { charges: &charges, intent: Intent::Take };
+    store.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
+    answers.get(0).unwrap().1[0].receipt
+}
+
+/// Changes the key's state, and returns the receipt of a debt.
+fn adjust(
+    store: &MemoryStore,
+    now_us: u64,
+    key: &str,
+    params: &LimitParams,
+    change: Change,
+) -> Option<Receipt> {
+    let (key, mode, params_id) = (key.as_bytes(), ChargeMode::Enforce, ParamsId::default());
+    let charge = Charge { limit: 1, key, params, params_id, cost: 1, mode, penalty: None };
+    let mut answers = Answers::default();
+    store.begin(now_us, StoreCall::Adjust(&[Adjustment { charge, change }]), &mut answers);
+    answers.get(0).unwrap().1[0].receipt
+}
+
+/// Holds the slot of a receipt for longer, as the engine renews slots.
+fn renew(
+    store: &MemoryStore,
+    now_us: u64,
+    key: &str,
+    slots: &LimitParams,
+    old: Receipt,
+) -> Receipt {
+    let renewed = adjust(store, now_us, key, slots, Change::Owe { units: 1 }).unwrap();
+    give_back(store, now_us, key, slots, old);
+    renewed
+}
+
+fn give_back(store: &MemoryStore, now_us: u64, key: &str, params: &LimitParams, receipt: Receipt) {
+    let (units, charged_params) = (receipt.cost, *params);
+    let change = Change::GiveBack { units, receipt, charged_params };
+    adjust(store, now_us, key, params, change);
+}
+
+#[test]
+fn slots_in_an_overflow_cell_are_renewed_and_given_back() {
+    let slots = LimitParams::Concurrency(Concurrency::try_new(3, 30 * SECOND_US).unwrap());
+    let store = small();
+    flood(&store, NOW_US, "full", 2_000, 100, &gcra());
+    let mut held: Vec<_> = (0..3).filter_map(|_| take(&store, NOW_US, "late", &slots)).collect();
+    assert_eq!(held.len(), 3, "a charge to an overflow cell has a receipt");
+    assert!(held.iter().all(|receipt| receipt.is_shared));
+    for second in (10..80).step_by(10) {
+        let now_us = NOW_US + second * SECOND_US;
+        for receipt in &mut held {
+            *receipt = renew(&store, now_us, "late", &slots, *receipt);
+        }
+        assert_eq!(take(&store, now_us, "late", &slots), None, "{second} s: all slots are held");
+    }
+    let now_us = NOW_US + 80 * SECOND_US;
+    for receipt in held {
+        give_back(&store, now_us, "late", &slots, receipt);
+        let again = take(&store, now_us, "late", &slots).expect("a free slot");
+        assert_eq!(take(&store, now_us, "late", &slots), None, "and no more than one");
+        give_back(&store, now_us, "late", &slots, again);
+        take(&store, now_us, "late", &slots);
+    }
+}
+
+#[test]
+fn a_key_that_got_its_own_cell_gives_back_to_the_overflow_cell() {
+    let (store, params) = (small(), log());
+    flood(&store, NOW_US, "full", 2_000, 60, &gcra());
+    let receipt = take(&store, NOW_US, "late", &params).unwrap();
+    // A block makes the cell, even in a full store.
+    adjust(&store, NOW_US, "late", &params, Change::Block { until_us: NOW_US + 1 });
+    let later_us = NOW_US + SECOND_US;
+    let own = take(&store, later_us, "late", &params).unwrap();
+    assert!(receipt.is_shared && !own.is_shared);
+    give_back(&store, later_us, "late", &params, receipt);
+    let (_, left) = request(&store, later_us, "late", 1, &params, None, Intent::Peek);
+    assert_eq!(left, 99, "the own cell keeps its own charge");
 }

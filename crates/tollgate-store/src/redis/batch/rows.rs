@@ -244,7 +244,7 @@ impl RowReplay<'_> {
             cost,
             at_us: u64::try_from(at_us).ok()?,
             mark_us: u64::try_from(mark_us + lua::EXPIRY_LOG_EPOCH_US as i64).ok()?,
-            mark_fraction: 0,
+            ..Receipt::default()
         }))
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn write(rows: &[Answer]) -> Vec<u8> {
         let flags = u64::from(admitted) | u64::from(row.blocked) << 1;
         let flags = flags | u64::from(row.receipt.is_some()) << 2;
         let waits = [row.outcome.retry_after_us, row.outcome.more_after_us].map(optional);
-        let Receipt { cost, at_us, mark_us, mark_fraction } = row.receipt.unwrap_or_default();
+        let Receipt { cost, at_us, mark_us, mark_fraction, .. } = row.receipt.unwrap_or_default();
         let of_receipt = [cost, at_us, mark_us, mark_fraction.into()];
         let head = [flags, limit, remaining, reset_after_us, delay_us, waits[0], waits[1]];
         head.into_iter().chain(of_receipt).chain([0])
@@ -46,7 +46,7 @@ pub(crate) fn read(reply: &Value) -> Option<Vec<Answer>> {
         ]| {
             let optional = |value: u64| (value != u64::MAX).then_some(value);
             let mark_fraction = u32::try_from(fraction).ok()?;
-            let receipt = Receipt { cost, at_us, mark_us, mark_fraction };
+            let receipt = Receipt { cost, at_us, mark_us, mark_fraction, is_shared: false };
             let mut outcome = Outcome::admitting(limit);
             outcome.admitted = flags & 1 == 1;
             outcome.remaining = remaining;

@@ -11,8 +11,13 @@ fn entries() -> Vec<ReservedCharge> {
     shadow.disclose = false;
     let mut strict = Limit::new("strict", &[], None);
     strict.penalty = Some(Penalty::try_new(3, 60_000_000, 2_000, 3_600_000_000).unwrap());
-    let receipt =
-        Receipt { cost: u64::MAX, at_us: 1 << 52, mark_us: (1 << 53) - 1, mark_fraction: u32::MAX };
+    let receipt = Receipt {
+        cost: u64::MAX,
+        at_us: 1 << 52,
+        mark_us: (1 << 53) - 1,
+        mark_fraction: u32::MAX,
+        is_shared: true,
+    };
     let entry = |limit, params, taken, receipt| ReservedCharge {
         limit: Arc::new(limit),
         params,
