@@ -27,7 +27,7 @@ thread_local! {
 
 /// Calls `use_line` with the `Date` line of this instant, line end included.
 #[inline]
-pub fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
+pub(crate) fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
     LAST.with_borrow_mut(|last| {
         let second = (now_us / 1_000_000).min(SECOND_MAX);
         if last.second != second {
@@ -38,7 +38,7 @@ pub fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
 }
 
 /// The value of `Date` at this instant.
-pub fn value(now_us: u64) -> HeaderValue {
+pub(crate) fn value(now_us: u64) -> HeaderValue {
     let read = |line: &[u8]| HeaderValue::from_bytes(&line[VALUE]);
     // A date is always a valid header value.
     with_line(now_us, read).unwrap_or(HeaderValue::from_static(""))

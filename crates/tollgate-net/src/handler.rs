@@ -5,10 +5,16 @@ use super::{
     connection::ConnectionState, http2,
 };
 use bytes::Bytes;
-use hyper::{StatusCode, body::Incoming, header::HeaderValue};
-use std::{cell::RefCell, fmt, net::SocketAddr, pin::Pin, rc::Rc, sync::Arc};
+use hyper::{StatusCode, body::Incoming};
+use std::{
+    cell::{OnceCell, RefCell},
+    fmt,
+    net::SocketAddr,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+};
 use tollgate_core::header::Problem;
-use tollgate_policy::address::unmap;
 
 /// Limit of bytes queued when an interim response is added. Responses to pipelined requests may
 /// take 16 KiB; a `100 Continue` must fit behind them.
@@ -48,6 +54,8 @@ pub struct HttpResponse {
     pub lines: Vec<u8>,
     /// Whether `lines` has a `Date`.
     pub is_dated: bool,
+    /// The time of the answer, for its `Date`. `None` reads the clock.
+    pub answered_us: Option<u64>,
     /// The body, if it is complete.
     pub body: Vec<u8>,
     /// The body, if it is written piece by piece.
@@ -68,7 +76,8 @@ impl HttpResponse {
         self.reason.clear();
         self.lines.clear();
         self.body.clear();
-        (self.is_dated, self.stream, self.length) = (false, None, None);
+        (self.is_dated, self.answered_us) = (false, None);
+        (self.stream, self.length) = (None, None);
         (self.close, self.tunnel) = (false, None);
     }
 
@@ -153,8 +162,8 @@ pub trait Handler: 'static {
 pub struct ClientConnection {
     /// The client's address; from the PROXY protocol if the listener uses it.
     pub peer: SocketAddr,
-    /// The IP address of `peer` as text.
-    pub address: HeaderValue,
+    /// Header lines that a handler writes for each request of this connection.
+    pub origin_lines: OnceCell<Box<[u8]>>,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
     pub(super) state: Rc<ConnectionState>,
@@ -164,10 +173,8 @@ pub struct ClientConnection {
 
 impl ClientConnection {
     pub(super) fn new(peer: SocketAddr, is_tls: bool, state: Rc<ConnectionState>) -> Self {
-        // An IP address is always a valid header value.
-        let address = HeaderValue::try_from(unmap(peer.ip()).to_string())
-            .unwrap_or(HeaderValue::from_static("unknown"));
-        Self { peer, address, is_tls, state, interim: RefCell::default() }
+        let (origin_lines, interim) = Default::default();
+        Self { peer, origin_lines, is_tls, state, interim }
     }
 
     /// Creates a timer for a wait of a request.

@@ -156,9 +156,12 @@ impl<'a> Headers<'a> {
 fn is_same_name(own: &[u8], name: &[u8]) -> bool {
     let is_same =
         |own: &[u8; WORD], name: &[u8; WORD]| lowercase_word(*own) == lowercase_word(*name);
+    if own.len() != name.len() {
+        return false;
+    }
     match (own.last_chunk(), name.last_chunk()) {
         // The last word may overlap the one before it.
-        (Some(own_last), Some(last)) if own.len() == name.len() => {
+        (Some(own_last), Some(last)) => {
             let mut words = own.as_chunks().0.iter().zip(name.as_chunks().0);
             is_same(own_last, last) && words.all(|(own, name)| is_same(own, name))
         }

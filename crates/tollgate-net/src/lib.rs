@@ -34,7 +34,7 @@
 mod accept;
 mod body;
 mod connection;
-pub mod date;
+mod date;
 mod handler;
 mod head;
 mod health;

@@ -105,16 +105,13 @@ impl HeaderLines {
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
         known.select_reset(reset_s);
-        let reset = known.reset();
+        let reset = &known.reset;
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
         put(lines, places, line::X_LIMIT, &known.limit_line);
         let start = lines.len();
         write::uint(lines, remaining);
-        end(lines, places, line::X_REMAINING, start);
-        lines.extend_from_slice(line::X_RESET.opening.as_bytes());
-        let start = lines.len();
-        lines.extend_from_slice(reset);
-        places.push((line::X_RESET.text, start..lines.len()));
+        places.push((line::X_REMAINING.text, start..lines.len()));
+        put(lines, places, line::X_RESET, reset);
         put(lines, places, line::X_POLICY, &known.policy_line);
     }
 

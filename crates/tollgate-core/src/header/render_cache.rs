@@ -15,9 +15,10 @@ pub(crate) struct RenderCache {
     sets: Vec<CachedRows>,
     /// The index of the rows last selected.
     at: usize,
-    /// The reset last selected, and its digits: many responses of a second have the same.
+    /// The reset last selected, and its line after the end of a line: many responses of a second
+    /// have the same.
     reset_s: u64,
-    reset: Vec<u8>,
+    pub(crate) reset: CachedBytes,
 }
 
 /// The shared bytes of one set of rows.
@@ -42,7 +43,7 @@ pub(crate) struct CachedRow {
     pub(crate) member: Vec<u8>,
     /// The line with the limit, and the start of the line with the remaining units.
     pub(crate) limit_line: CachedBytes,
-    /// The end of a line, and the line with the policy.
+    /// The line with the policy.
     pub(crate) policy_line: CachedBytes,
 }
 
@@ -64,7 +65,8 @@ impl Eq for RenderCache {}
 
 impl RenderCache {
     pub(crate) const fn new() -> Self {
-        Self { sets: Vec::new(), at: 0, reset_s: 0, reset: Vec::new() }
+        let reset = CachedBytes { bytes: Vec::new(), value: 0..0 };
+        Self { sets: Vec::new(), at: 0, reset_s: 0, reset }
     }
 
     /// Selects the cached bytes of these rows, and renders them if they are new.
@@ -80,18 +82,13 @@ impl RenderCache {
         }
     }
 
-    /// Selects the digits of a reset.
+    /// Selects the line of a reset.
     pub(crate) fn select_reset(&mut self, reset_s: u64) {
-        if self.reset_s != reset_s || self.reset.is_empty() {
+        if self.reset_s != reset_s || self.reset.bytes.is_empty() {
             self.reset_s = reset_s;
-            self.reset.clear();
-            write::uint(&mut self.reset, reset_s);
+            let digits = |out: &mut Vec<u8>| write::uint(out, reset_s);
+            self.reset.fill(b"\r\n", line::X_RESET.opening, "", digits);
         }
-    }
-
-    /// The digits of the reset last [selected](Self::select_reset).
-    pub(crate) fn reset(&self) -> &[u8] {
-        &self.reset
     }
 
     /// The cached bytes of the rows last [selected](Self::select).
@@ -160,7 +157,7 @@ impl CachedRow {
         let limit = |out: &mut Vec<u8>| write::uint(out, row.limit);
         self.limit_line.fill(b"", line::X_LIMIT.opening, line::X_REMAINING.opening, limit);
         let policy = |out: &mut Vec<u8>| unnamed_policy(out, row);
-        self.policy_line.fill(b"\r\n", line::X_POLICY.opening, "", policy);
+        self.policy_line.fill(b"", line::X_POLICY.opening, "", policy);
     }
 }
 

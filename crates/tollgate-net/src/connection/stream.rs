@@ -36,6 +36,7 @@ impl ConnectionStream {
     /// Ready when the peer has closed its side. Buffers pipelined bytes, up to a limit.
     pub(crate) fn poll_peer_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.pushed_back.len() < PIPELINED_BYTES_MAX {
+            ready!(self.inner.poll_readable(context));
             let mut room = [0; PIPELINED_READ_BYTES];
             let mut buffer = ReadBuf::new(&mut room);
             let read = ready!(Pin::new(&mut self.inner).poll_read(context, &mut buffer));

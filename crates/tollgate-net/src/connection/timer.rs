@@ -38,8 +38,9 @@ impl CoarseTimers {
 
     /// The first tick at which `time` has certainly passed.
     fn deadline_tick(&self, time: Duration) -> u64 {
-        let ticks = time.as_nanos().div_ceil(self.tick.as_nanos().max(1));
-        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
+        // In 64 bits, since every request to an upstream has a deadline: 584 years are enough.
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let ticks = ns(time).div_ceil(ns(self.tick).max(1));
         self.now.get().saturating_add(ticks).saturating_add(1)
     }
 }

@@ -30,6 +30,15 @@ impl Transport {
             Self::Pipe(_) | Self::CountedPipe(_) => None,
         }
     }
+
+    /// Ready when a read is worth trying. A socket knows that without a buffer; a TLS session may
+    /// hold bytes that its socket no longer has.
+    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(context).map(drop),
+            _ => Poll::Ready(()),
+        }
+    }
 }
 
 /// Implements reading and writing by delegating to the stream of each variant.

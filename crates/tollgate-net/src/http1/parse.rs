@@ -137,6 +137,8 @@ pub struct ParsedResponse {
     pub length: Option<u64>,
     /// Whether the connection may carry another request.
     pub persists: bool,
+    /// Whether the head has a `Connection` header.
+    pub has_connection: bool,
     reason: Span,
 }
 
@@ -233,9 +235,11 @@ pub fn parse_response(
     let status = StatusCode::from_u16(code).map_err(|_| ParseError::Syntax)?;
     let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
     let mut declared = DeclaredFraming { is_response: true, ..DeclaredFraming::default() };
+    let mut has_connection = false;
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
         if let Some(header) = FramingHeader::from_name(name) {
+            has_connection |= matches!(header, FramingHeader::Connection);
             declared.read(header, value)?;
         }
         lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
@@ -261,6 +265,7 @@ pub fn parse_response(
         persists: declared.persistence.persists(version)
             && framing != Framing::UntilClose
             && !has_length_and_chunked,
+        has_connection,
         reason: Span::of(reason, bytes),
     }))
 }
@@ -305,11 +310,8 @@ impl DeclaredFraming {
     fn read(&mut self, header: FramingHeader, value: &[u8]) -> Result<(), ParseError> {
         match header {
             FramingHeader::ContentLength => {
-                let length = match self.is_response {
-                    true => parse_length_list(value),
-                    false => parse_decimal(value),
-                };
-                let length = length.ok_or(ParseError::Framing)?;
+                let list = || parse_length_list(value).filter(|_| self.is_response);
+                let length = parse_decimal(value).or_else(list).ok_or(ParseError::Framing)?;
                 let earlier = self.length.replace(length);
                 // An upstream may repeat an equal `Content-Length`. From a client, a second one may
                 // be request smuggling.
@@ -354,11 +356,10 @@ fn is_framed_by_lines(head: &[u8], start: usize) -> bool {
 #[inline]
 fn path_end(target: &str) -> Result<usize, ParseError> {
     let target = target.as_bytes();
-    let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
-    if memchr::memchr(b'#', &target[end..]).is_some() {
-        return Err(ParseError::Fragment);
+    match memchr::memchr2(b'?', b'#', target) {
+        Some(end) if memchr::memchr(b'#', &target[end..]).is_some() => Err(ParseError::Fragment),
+        end => Ok(end.unwrap_or(target.len())),
     }
-    Ok(end)
 }
 
 /// Refuses an incomplete head as soon as its lines cannot start a valid one.

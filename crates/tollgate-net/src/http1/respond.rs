@@ -145,7 +145,8 @@ fn write_response(
     status_line(answer, out);
     out.extend_from_slice(&answer.lines);
     if !answer.is_dated {
-        date::with_line(ProcessClock.now_us(), |line| out.extend_from_slice(line));
+        let answered_us = answer.answered_us.unwrap_or_else(|| ProcessClock.now_us());
+        date::with_line(answered_us, |line| out.extend_from_slice(line));
     }
     if answer.status == StatusCode::SWITCHING_PROTOCOLS {
         out.extend_from_slice(b"\r\n");

@@ -68,7 +68,7 @@ pub(super) struct HeavyKey {
 
 impl Summary {
     /// Counts units of a key. `hash` is keyed; a hash of zero becomes one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(
         &mut self,
         hash: u64,
@@ -79,19 +79,14 @@ impl Summary {
         let hash = hash.max(1);
         self.total_units = self.total_units.saturating_add(units);
         let set = &mut self.sets[hash as usize % SETS];
-        if let Some(way) = set.hashes.iter().position(|known| *known == hash) {
-            set.units[way] = set.units[way].saturating_add(units);
-            set.keys[way].last = last;
-            return;
-        }
-        let way = set.replace(hash, units);
-        let key = &mut set.keys[way];
-        key.bytes.clear();
-        if bytes.len() <= KEY_BYTES_MAX {
-            key.bytes.extend_from_slice(bytes);
-        }
-        key.key_index = u32::try_from(key_index).unwrap_or(u32::MAX);
-        key.last = last;
+        let way = match set.hashes.iter().position(|known| *known == hash) {
+            Some(way) => {
+                set.units[way] = set.units[way].saturating_add(units);
+                way
+            }
+            None => set.add_key(hash, key_index, bytes, units),
+        };
+        set.keys[way].last = last;
     }
 
     /// Adds another summary with the same hash function. Errors add up.
@@ -121,6 +116,19 @@ impl Summary {
 }
 
 impl KeySet {
+    /// Adds a key to the set. Returns its cell.
+    #[inline(never)]
+    fn add_key(&mut self, hash: u64, key_index: usize, bytes: &[u8], units: u64) -> usize {
+        let way = self.replace(hash, units);
+        let key = &mut self.keys[way];
+        key.bytes.clear();
+        if bytes.len() <= KEY_BYTES_MAX {
+            key.bytes.extend_from_slice(bytes);
+        }
+        key.key_index = u32::try_from(key_index).unwrap_or(u32::MAX);
+        way
+    }
+
     /// Assigns a cell to a new key: a free cell, or that of the key with the fewest units.
     fn replace(&mut self, hash: u64, units: u64) -> usize {
         let mut least = 0;

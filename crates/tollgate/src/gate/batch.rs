@@ -3,6 +3,7 @@
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
 use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
 use crate::rules::outcome;
+use crate::verdict::ShownParams;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::{Selected, Selection};
@@ -58,7 +59,8 @@ impl SingleVerdict {
     /// The verdict on the request of this [check](SingleCheck::selected).
     pub fn verdict<'a>(&self, selected: &Selected<'a>) -> Verdict<'a> {
         let Selected { limit, params, .. } = selected;
-        Verdict::of_row(Row::new(limit, params, self.outcome, self.source, 0))
+        let shown = ShownParams::new(params);
+        Verdict::of_row(Row::new(limit, shown, self.outcome, self.source, 0))
     }
 }
 
@@ -99,12 +101,12 @@ impl<S: Store> Gate<S> {
     ) -> StoreReply<'a, (), S::Undecided> {
         let GateBuffers { answers, verdicts, decision_buffers, .. } = gate_buffers;
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
-        request.is_one_request = false;
         let mut count = 0;
         for check in checks {
             check.push_to(&mut request, count);
             count += 1;
         }
+        request.is_one_request = count == 1;
         let mut rows = std::mem::take(verdicts);
         rows.clear();
         self.decide(request, (answers, decision_buffers), rows, move |request, decided, _| {

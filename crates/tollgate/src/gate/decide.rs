@@ -155,10 +155,11 @@ impl<S: Store> Gate<S> {
             let (limits, charges) = (&request.limits[shown.clone()], &request.charges[shown]);
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             decided.allowed = allowed;
-            let before = decided.rows.len();
-            for (limit, answer) in limits.iter().zip(rows) {
-                decided.rows.push(R::from_answer(request.rules, &limit.selected, answer));
-            }
+            let (rules, before) = (request.rules, decided.rows.len());
+            let row = |(limit, answer): (&RequestedLimit<'_>, _)| {
+                R::from_answer(rules, &limit.selected, answer)
+            };
+            decided.rows.extend(limits.iter().zip(rows).map(row));
             let counted = limits.iter().zip(charges).zip(&decided.rows[before..]);
             let counted = counted.map(|((limit, charge), row)| (limit, charge, row));
             self.count(request, counted, allowed);

@@ -55,17 +55,29 @@ pub struct Row<'g> {
     pub blocked: bool,
 }
 
+/// What a [`Row`] shows of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShownParams {
+    window_us: Option<u64>,
+    burst: Option<u64>,
+}
+
+impl ShownParams {
+    pub(crate) fn new(params: &LimitParams) -> Self {
+        Self { window_us: params.window_us(), burst: params.burst() }
+    }
+}
+
 impl<'g> Row<'g> {
     #[inline]
     pub(crate) fn new(
         limit: &'g Limit,
-        params: &LimitParams,
+        ShownParams { window_us, burst }: ShownParams,
         outcome: Outcome,
         source: Source,
         bucket: u64,
     ) -> Self {
         let blocked = source == Source::Blocked;
-        let (window_us, burst) = (params.window_us(), params.burst());
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
@@ -74,7 +86,7 @@ impl<'g> Row<'g> {
     pub fn of_answer(limit: &'g Limit, params: &LimitParams, answer: &Answer) -> Self {
         Self::new(
             limit,
-            params,
+            ShownParams::new(params),
             answer.outcome,
             Source::of(limit, answer, Source::Memory, || limit.on_store_failure),
             0,
@@ -124,8 +136,8 @@ impl<'g> FromAnswer<'g> for Row<'g> {
 impl<'g> Verdict<'g> {
     pub(crate) fn new(allowed: bool, rows: Vec<Row<'g>>) -> Self {
         if allowed {
-            let enforced = rows.iter().filter(|row| row.enforced());
-            let delay_us = enforced.map(|row| row.outcome.delay_us).max().unwrap_or(0);
+            let delayed = rows.iter().filter(|row| row.outcome.delay_us > 0 && row.enforced());
+            let delay_us = delayed.map(|row| row.outcome.delay_us).max().unwrap_or(0);
             let source = Source::of_admitted(rows.iter().map(|row| row.source));
             return Self { allowed, delay_us, retry_after_us: Some(0), source, rows, shed: None };
         }

@@ -108,6 +108,8 @@ impl Source {
 
     /// The source to show for an admitted request, from the sources of its limits.
     pub(crate) fn of_admitted(sources: impl Iterator<Item = Self>) -> Self {
-        sources.min_by_key(|source| source.rank()).unwrap_or(Self::None)
+        let is_shown = |first: Self, other: Self| first == other || first.rank() <= other.rank();
+        let shown = |first, other| if is_shown(first, other) { first } else { other };
+        sources.reduce(shown).unwrap_or(Self::None)
     }
 }

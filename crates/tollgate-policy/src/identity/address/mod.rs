@@ -138,8 +138,7 @@ impl ClientAddressResolver {
     /// Whether the address belongs to a trusted proxy.
     #[inline]
     pub fn is_trusted(&self, address: IpAddr) -> bool {
-        let address = unmap(address);
-        self.trusted.iter().any(|net| unmap_net(*net).contains(&address))
+        self.trusted.iter().any(|net| unmap_net(*net).contains(&unmap(address)))
     }
 
     /// The form of an address in keys: unmapped and masked.

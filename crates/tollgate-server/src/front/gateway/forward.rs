@@ -9,20 +9,20 @@ use super::validate::{ValidHead, is_spoofed_name};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode, Version};
 use std::{collections::HashMap, net::IpAddr};
-use tollgate_net::{Framing, Headers, HttpResponse, push_header, push_line, push_status};
+use tollgate_net::{
+    ClientConnection, Framing, Headers, HttpResponse, push_header, push_line, push_status,
+};
+use tollgate_policy::address::unmap;
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{HeaderClass as Class, RateLimitHeaders};
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestOrigin<'a> {
-    /// The address of the peer; the next field has its text.
-    pub(super) peer: IpAddr,
-    pub(super) peer_text: &'a HeaderValue,
-    /// Whether the peer is a trusted proxy.
-    pub(super) is_trusted: bool,
-    /// The client's address, as far as trusted proxies vouch for it.
-    pub(super) client: IpAddr,
+    /// The [`peer_lines`] of the connection.
+    pub(super) peer_lines: &'a [u8],
+    /// The client, as far as trusted proxies vouch for it; `None` if the peer is none of them.
+    pub(super) client: Option<IpAddr>,
     pub(super) is_tls: bool,
     /// The value of `Host` for the upstream.
     pub(super) host: &'a [u8],
@@ -53,7 +53,7 @@ pub(super) fn write_request(
         push_line(b"host: ", from.host, out);
     }
     let (mut has_proto, mut has_host) = (false, false);
-    if from.is_trusted {
+    if from.client.is_some() {
         for (name, _) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             match Class::of(name) {
                 Class::ForwardedProto => has_proto = true,
@@ -74,7 +74,7 @@ pub(super) fn write_request(
             Class::Override(_) => from.override_headers == OverrideHeaders::Pass,
             Class::ForwardedProto => has_proto,
             Class::ForwardedHost => has_host,
-            Class::Forwarded => from.is_trusted,
+            Class::Forwarded => from.client.is_some(),
             _ => false,
         };
         if goes {
@@ -85,8 +85,24 @@ pub(super) fn write_request(
     if let Some(left) = valid.max_forwards {
         push_line(b"max-forwards: ", left.saturating_sub(1).to_string().as_bytes(), out);
     }
-    push_line(b"via: ", via(valid.head.version).as_bytes(), out);
+    out.extend_from_slice(via_line(valid.head.version));
     write_hop(hop, out);
+}
+
+/// The start of [`peer_lines`], before the address.
+const FORWARDED_FOR: &[u8] = b"x-forwarded-for: ";
+
+/// The origin of requests from a peer that is no trusted proxy.
+pub(super) fn peer_lines(caller: &ClientConnection) -> Box<[u8]> {
+    let peer = unmap(caller.peer.ip()).to_string();
+    let mut lines = [FORWARDED_FOR, peer.as_bytes(), b"\r\n"].concat();
+    push_line(b"x-real-ip: ", peer.as_bytes(), &mut lines);
+    lines.extend_from_slice(proto_line(caller.is_tls));
+    lines.into()
+}
+
+fn proto_line(is_tls: bool) -> &'static [u8] {
+    if is_tls { b"x-forwarded-proto: https\r\n" } else { b"x-forwarded-proto: http\r\n" }
 }
 
 /// Writes the origin of the request. Only headers of a trusted proxy are kept beside ours.
@@ -97,26 +113,21 @@ fn write_origin(
     (has_proto, has_host): (bool, bool),
     out: &mut Vec<u8>,
 ) {
-    out.extend_from_slice(b"x-forwarded-for: ");
-    if from.is_trusted {
+    if let Some(client) = from.client {
+        out.extend_from_slice(FORWARDED_FOR);
         for value in headers.all("x-forwarded-for").filter(|value| !value.is_empty()) {
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");
         }
-    }
-    out.extend_from_slice(from.peer_text.as_bytes());
-    out.extend_from_slice(b"\r\n");
-    if from.client == from.peer {
-        push_line(b"x-real-ip: ", from.peer_text.as_bytes(), out);
+        let own = from.peer_lines.get(FORWARDED_FOR.len()..).unwrap_or_default();
+        out.extend(own.iter().take_while(|byte| **byte != b'\r'));
+        out.extend_from_slice(b"\r\n");
+        push_line(b"x-real-ip: ", client.to_string().as_bytes(), out);
+        if !has_proto {
+            out.extend_from_slice(proto_line(from.is_tls));
+        }
     } else {
-        push_line(b"x-real-ip: ", from.client.to_string().as_bytes(), out);
-    }
-    if !has_proto {
-        out.extend_from_slice(if from.is_tls {
-            b"x-forwarded-proto: https\r\n"
-        } else {
-            b"x-forwarded-proto: http\r\n"
-        });
+        out.extend_from_slice(from.peer_lines);
     }
     if let (false, Some(host)) = (has_host, valid.host) {
         push_line(b"x-forwarded-host: ", host, out);
@@ -142,22 +153,22 @@ fn write_hop(hop: &HopOptions<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn via(received: Version) -> &'static str {
+fn via_line(received: Version) -> &'static [u8] {
     match received {
-        Version::HTTP_09 | Version::HTTP_10 => "1.0 tollgate",
-        Version::HTTP_11 => "1.1 tollgate",
-        _ => "2 tollgate",
+        Version::HTTP_09 | Version::HTTP_10 => b"via: 1.0 tollgate\r\n",
+        Version::HTTP_11 => b"via: 1.1 tollgate\r\n",
+        _ => b"via: 2 tollgate\r\n",
     }
 }
 
-/// Writes the headers of a response and of the quota. `false`: the upgrade was not offered.
+/// Writes the headers of a response, without [those](hide_connection_listed) that `Connection`
+/// lists, and of the quota. `false`: the upgrade was not offered.
 pub(super) fn write_response(
     status: StatusCode,
-    mut headers: Headers<'_>,
+    headers: Headers<'_>,
     quota: &RateLimitHeaders,
     answer: &mut HttpResponse,
 ) -> bool {
-    hide_connection_listed(&mut headers, |_| false);
     answer.status = status;
     let mut upstream_quota = None;
     for (name, value) in headers.iter() {

@@ -153,7 +153,8 @@ impl Gateway {
         log: Arc<AccessLog>,
     ) -> PendingAccess {
         let reader = self.shared.http_gate.reader();
-        let client = ClientHop::new(head, caller.peer.ip(), rules, reader).client;
+        let peer = caller.peer.ip();
+        let client = ClientHop::new(head, peer, rules, reader).client.unwrap_or(unmap(peer));
         let attributes = rules.policy().attributes().map(|(_, name)| name);
         let secrets = rules.http_policy().secret_parameters(attributes);
         let value = |name| head.headers.get(name);

@@ -64,14 +64,13 @@ pub(super) fn validate<'a>(
     let (mut named, mut has_connection_headers) = (None, false);
     for (name, value) in head.headers.iter() {
         let is = |known: &str| is_header(name, known);
-        is_odd |= is_odd_name(name);
         match name.len() {
             2 if is("te") => has_connection_headers = true,
             4 if is("host") => named = Some(value),
             10 if is("connection") => has_connection_headers = true,
             13 if is("authorization") => authorizations += 1,
             14 if is("content-length") => lengths += 1,
-            _ => {}
+            _ => is_odd |= is_odd_name(name),
         }
     }
     // A service might read the second of two.

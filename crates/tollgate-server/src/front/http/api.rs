@@ -20,7 +20,6 @@ use tollgate::engine::{
 };
 use tollgate_core::header::HeaderLines;
 use tollgate_net::RequestHead;
-use tollgate_net::date;
 use tollgate_net::{ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request};
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
@@ -106,9 +105,7 @@ impl CheckApi {
         let header_lines = &mut buffers.header_lines;
         encode::render_headers(&verdict, rules.profiles(), now_us, header_lines);
         lines.extend_from_slice(header_lines.lines());
-        // Written here, because the connection would read the clock again.
-        date::with_line(now_us, |line| lines.extend_from_slice(line));
-        answer.is_dated = true;
+        answer.answered_us = Some(now_us);
         encode::verdict(&mut answer.body, &verdict);
         if let Some((id, ttl_us)) = &reserved {
             encode::reserved(&mut answer.body, id, *ttl_us);

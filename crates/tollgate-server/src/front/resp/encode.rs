@@ -1,6 +1,7 @@
 //! Encodes replies in RESP, appended to a buffer.
 
 use std::fmt;
+use tollgate_core::push_decimal;
 
 /// The protocol version of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,10 +39,17 @@ pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
 }
 
 /// Writes `:value`.
+#[inline]
 pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
-    out.push(b':');
-    decimal(out, value);
-    out.extend_from_slice(b"\r\n");
+    match value {
+        // In one piece: most integers of a decision have one digit.
+        0..=9 => out.extend_from_slice(&[b':', b'0' + value as u8, b'\r', b'\n']),
+        _ => {
+            out.push(b':');
+            decimal(out, value);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
 }
 
 /// Writes `$length` and the bytes.
@@ -80,47 +88,11 @@ pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     }
 }
 
-/// Writes the reply to a decision: an array of five integers. It is built backwards in a local
-/// buffer, and appended in one piece.
+/// Writes the reply to a decision: an array of five integers.
 #[inline]
 pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
-    const HEAD: &[u8] = b"*5\r\n";
-    let mut bytes = [0; HEAD.len() + 5 * INTEGER_BYTES_MAX];
-    let mut first = bytes.len();
-    for value in five.into_iter().rev() {
-        first -= 2;
-        bytes[first..first + 2].copy_from_slice(b"\r\n");
-        first = digits(&mut bytes, first, value);
-        first -= 1;
-        bytes[first] = b':';
-    }
-    first -= HEAD.len();
-    bytes[first..first + HEAD.len()].copy_from_slice(HEAD);
-    out.extend_from_slice(&bytes[first..]);
-}
-
-/// Limit of an integer: `:`, a sign, nineteen digits and the line end.
-const INTEGER_BYTES_MAX: usize = 23;
-
-/// Writes a number that ends before `end`. Returns the index of its first byte.
-#[inline]
-fn digits(bytes: &mut [u8], end: usize, value: i64) -> usize {
-    let (mut first, mut rest) = (end, value.unsigned_abs());
-    while rest >= 10 {
-        let pair = (rest % 100) as u8;
-        first -= 2;
-        bytes[first..first + 2].copy_from_slice(&[b'0' + pair / 10, b'0' + pair % 10]);
-        rest /= 100;
-    }
-    if rest > 0 || first == end {
-        first -= 1;
-        bytes[first] = b'0' + rest as u8;
-    }
-    if value < 0 {
-        first -= 1;
-        bytes[first] = b'-';
-    }
-    first
+    out.extend_from_slice(b"*5\r\n");
+    five.into_iter().for_each(|value| integer(out, value));
 }
 
 fn head(out: &mut Vec<u8>, kind: u8, count: usize) {
@@ -134,10 +106,12 @@ fn line(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+#[inline]
 fn decimal(out: &mut Vec<u8>, value: i64) {
-    let mut bytes = [0; INTEGER_BYTES_MAX];
-    let first = digits(&mut bytes, INTEGER_BYTES_MAX, value);
-    out.extend_from_slice(&bytes[first..]);
+    if value < 0 {
+        out.push(b'-');
+    }
+    push_decimal(out, value.unsigned_abs());
 }
 
 #[cfg(test)]

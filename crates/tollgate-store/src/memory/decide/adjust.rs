@@ -106,7 +106,7 @@ fn apply(
             Change::Unblock => shard.set_block(shared, found, tag, charge, None),
         }
         let mut answer = Answer::PLACEHOLDER;
-        shard.answer(shared, cell, charge, now_us, Intent::Peek, &mut answer);
+        shard.answer(shared, cell, charge, now_us, (Intent::Peek, false), &mut answer);
         answer.receipt = owed;
         answers.push(answer);
     }

@@ -26,8 +26,6 @@ pub(crate) struct ChargeCell {
     pub(super) lock: usize,
     /// Its position, until a cell is added or removed.
     found: CellPosition,
-    /// Whether the charge may be made before the other limits have answered.
-    at_once: bool,
     /// Its words before a charge that was made at once.
     before: Option<[u64; 2]>,
 }
@@ -42,7 +40,7 @@ impl ChargeCell {
     #[inline]
     pub(super) const fn at(address: CellAddress) -> Self {
         let found = CellPosition::Absent;
-        Self { address, overflow: false, lock: 0, found, at_once: false, before: None }
+        Self { address, overflow: false, lock: 0, found, before: None }
     }
 }
 
@@ -126,8 +124,8 @@ fn decide_cells(
         let shard = &mut shards[cell.lock];
         let owes = charge.mode.owed().is_some();
         let intent = if owes { Intent::Peek } else { intent };
-        (cell.at_once, cell.before) = (is_apart && !cell.overflow, None);
-        shard.answer(shared, cell, charge, now_us, intent, row);
+        let at_once = is_apart && !cell.overflow;
+        shard.answer(shared, cell, charge, now_us, (intent, at_once), row);
         verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
         is_charged &= cell.before.is_some();
     }
@@ -149,8 +147,8 @@ fn charge_cells(
     (intent, verdicts): (Intent, GroupVerdicts),
     rows: &mut [Answer],
 ) -> Result<bool, NoRoom> {
-    for (cell, charge) in cells.iter().zip(charges).rev() {
-        if let Some(words) = cell.before {
+    for (cell, charge) in cells.iter_mut().zip(charges).rev() {
+        if let Some(words) = cell.before.take() {
             shards[cell.lock].restore(charge, cell.address.tag, words);
         }
     }
@@ -220,10 +218,10 @@ fn answer_uncharged(
 }
 
 impl Shard {
-    /// Finds the cell of a charge and answers for its limit alone. A known key that
-    /// [may](ChargeCell::at_once) be charged at once is charged: other threads do not see its words
-    /// before the lock is released. State that a leaping clock dated too far ahead is corrected;
-    /// nothing else changes.
+    /// Finds the cell of a charge and answers for its limit alone. If `at_once`, a known key is
+    /// charged before the other limits have answered: other threads do not see its words before
+    /// the lock is released. State that a leaping clock dated too far ahead is corrected; nothing
+    /// else changes.
     #[inline(always)]
     pub(super) fn answer(
         &mut self,
@@ -231,12 +229,13 @@ impl Shard {
         cell: &mut ChargeCell,
         charge: &Charge<'_>,
         now_us: u64,
-        intent: Intent,
+        (intent, at_once): (Intent, bool),
         row: &mut Answer,
     ) {
+        let asked = (intent, at_once);
         match_packed!(
             charge.params,
-            algorithm => self.answer_packed(algorithm, shared, cell, charge, now_us, intent, row),
+            algorithm => self.answer_packed(algorithm, shared, cell, charge, now_us, asked, row),
             else {
                 cell.found = self.find(charge.params, cell.address.tag);
                 *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
@@ -255,7 +254,7 @@ impl Shard {
         cell: &mut ChargeCell,
         charge: &Charge<'_>,
         now_us: u64,
-        intent: Intent,
+        (intent, at_once): (Intent, bool),
         row: &mut Answer,
     ) where
         Self: HasTable<W>,
@@ -274,7 +273,7 @@ impl Shard {
         }
         cell.found = CellPosition::PackedState(at);
         if intent == Intent::Take
-            && cell.at_once
+            && at_once
             && held.params_id() == charge.params_id
             && let Some(taken) = algorithm.take_words(held.words, now_us, charge.cost)
         {

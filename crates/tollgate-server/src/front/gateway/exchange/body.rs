@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use std::{future::poll_fn, io, rc::Rc, sync::Arc, time::Duration};
+use tollgate::store::ProcessClock;
 use tollgate_net::{
     BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, PolledFrame, Upload, UpstreamStream,
 };
@@ -203,7 +204,7 @@ impl Download {
     fn end(&mut self) {
         let source = std::mem::replace(&mut self.source, DownloadSource::Over);
         if let DownloadSource::Http1 { stream, upload: None, pool, persists: true, .. } = source {
-            pool.put(&self.selected, stream);
+            pool.put(&self.selected, stream, ProcessClock.now_us());
         }
     }
 }

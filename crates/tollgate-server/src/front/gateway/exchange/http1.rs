@@ -9,7 +9,11 @@ use super::{
 use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use std::task::{Context, Poll, Waker, ready};
-use std::{future::poll_fn, io, mem, pin::Pin};
+use std::{
+    future::poll_fn,
+    io, mem,
+    pin::{Pin, pin},
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::yield_now;
 use tollgate::engine::BufferPool;
@@ -36,17 +40,20 @@ impl Exchange<'_> {
             && let RequestBody::Stream(body) = mem::replace(&mut self.body, RequestBody::Full(&[]))
         {
             let is_chunked = framing == Framing::Chunked;
-            upload = Some(UploadSender::new(body, self.gateway.shared.clone(), is_chunked));
+            let sender = UploadSender::new(body, self.gateway.shared.clone(), is_chunked);
+            upload = Some(Box::new(sender));
         }
         let (mut timer, mut sent) = (self.caller.timer(), 0);
         let progress = UploadProgress::new(upload.is_none());
-        let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &progress);
-        let admission = &mut *self.admission;
-        let sending =
-            observe_upload(sending, &progress, |waits| set_waits_for_client(admission, waits));
-        let within = self.upstreams.settings.response;
-        let is_sent = || progress.is_complete.get();
-        let received = with_deadline(&mut timer, within, sending, is_sent).await;
+        let received = {
+            let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &progress);
+            let on_wait = |waits| set_waits_for_client(self.admission, waits);
+            // Pinned here: passed on by value, it would be copied.
+            let sending = pin!(observe_upload(sending, &progress, on_wait));
+            let (within, is_sent) =
+                (self.upstreams.settings.response, || progress.is_complete.get());
+            with_deadline(&mut timer, within, sending, is_sent).await
+        };
         self.answer.body = request;
         let received = match received {
             Some(Ok(received)) if received.len > 0 => received,
@@ -66,8 +73,11 @@ impl Exchange<'_> {
             }
             None => return Err((ExchangeError::Timeout, Retry::Never)),
         };
-        let reader = ResponseReader { stream, received, upload, timer };
-        self.read_response(reader, selected).await.map_err(|error| {
+        let mut reader = ResponseReader { stream, received, upload, timer };
+        let read = self.read_response(&mut reader).await;
+        let answered = read
+            .and_then(|(parsed, complete)| self.write_answer(reader, &parsed, complete, selected));
+        answered.map_err(|error| {
             match error {
                 ExchangeError::TooLarge => selected.server().log_bad_response(TOO_LARGE),
                 ExchangeError::Protocol => {
@@ -93,18 +103,18 @@ impl Exchange<'_> {
         }
     }
 
-    /// Reads a response that has begun, and writes the answer. Returns the time of the answer.
+    /// Reads a response that has begun, and its body into the answer if that needs no wait: then
+    /// with whether the response ended there.
     async fn read_response(
         &mut self,
-        mut reader: ResponseReader,
-        selected: &SelectedUpstream,
-    ) -> Result<u64, ExchangeError> {
+        reader: &mut ResponseReader,
+    ) -> Result<(ParsedResponse, Option<bool>), ExchangeError> {
         let is_head = self.valid.head.method == "HEAD";
         let parsed = loop {
             let on_interim = |status, headers: Headers<'_>| self.forward_interim(status, headers);
             match reader.received.parse_final(is_head, on_interim)? {
                 Some(parsed) => break parsed,
-                None => Box::pin(self.read_more(&mut reader)).await?,
+                None => Box::pin(self.read_more(reader)).await?,
             }
         };
         let body = &mut self.answer.body;
@@ -117,7 +127,7 @@ impl Exchange<'_> {
             // Many upstreams send a small body right after the head. It may have come by the time
             // that this worker has looked at its other connections; the head waits no longer.
             yield_now().await;
-            let ResponseReader { stream, received, .. } = &mut reader;
+            let ResponseReader { stream, received, .. } = &mut *reader;
             poll_fn(|context| {
                 let _ = received.poll_more(stream, context);
                 Poll::Ready(())
@@ -125,7 +135,7 @@ impl Exchange<'_> {
             .await;
             complete = reader.take_body(&parsed, body);
         }
-        self.write_answer(reader, &parsed, complete, selected)
+        Ok((parsed, complete))
     }
 
     /// Waits for more of a response's head.
@@ -169,8 +179,12 @@ impl Exchange<'_> {
             return Err(ExchangeError::Protocol);
         }
         let headers = received.headers();
+        let mut shown = headers;
+        if parsed.has_connection {
+            forward::hide_connection_listed(&mut shown, |_| false);
+        }
         let quota = self.admission.as_ref().ok_or(ExchangeError::Protocol)?.headers();
-        if !forward::write_response(parsed.status, headers, quota, self.answer) {
+        if !forward::write_response(parsed.status, shown, quota, self.answer) {
             return Err(ExchangeError::Protocol);
         }
         let reason = parsed.reason(received.bytes());
@@ -179,6 +193,7 @@ impl Exchange<'_> {
         }
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
         let now_us = self.gateway.shared.node.clock.now_us();
+        self.answer.answered_us = Some(now_us);
         let guard = admission.respond_status(parsed.status, now_us, |name| headers.get(name));
         let rest = &received.bytes()[parsed.len..];
         if is_tunnel {
@@ -194,16 +209,16 @@ impl Exchange<'_> {
                 self.answer.length = parsed.length;
             }
             guard.finish(&self.answer.body);
-            let is_sent = upload.as_ref().is_none_or(UploadSender::is_over);
+            let is_sent = upload.as_ref().is_none_or(|upload| upload.is_over());
             if is_clean && is_sent && parsed.persists {
-                self.gateway.pool.put(selected, stream);
+                self.gateway.pool.put(selected, stream, now_us);
             }
         } else {
             stream.unread(rest);
             let source = DownloadSource::Http1 {
                 stream,
                 body: Box::new(MessageBody::of_response(parsed.framing)),
-                upload: upload.filter(|upload| !upload.is_over()).map(Box::new),
+                upload: upload.filter(|upload| !upload.is_over()),
                 pool: self.gateway.pool.clone(),
                 persists: parsed.persists,
             };
@@ -219,7 +234,7 @@ async fn send_request(
     stream: &mut UpstreamStream,
     request: &[u8],
     sent: &mut usize,
-    upload: &mut Option<UploadSender>,
+    upload: &mut Option<Box<UploadSender>>,
     progress: &UploadProgress,
 ) -> Result<ReceivedBytes, Option<BodyError>> {
     poll_fn(|context| {
@@ -240,7 +255,7 @@ async fn send_request(
 
 /// Sends what has come of a body. The response may begin before its end.
 fn poll_upload(
-    upload: &mut Option<UploadSender>,
+    upload: &mut Option<Box<UploadSender>>,
     stream: &mut UpstreamStream,
     progress: &UploadProgress,
     context: &mut Context<'_>,
@@ -383,7 +398,7 @@ impl ReceivedBytes {
 struct ResponseReader {
     stream: UpstreamStream,
     received: ReceivedBytes,
-    upload: Option<UploadSender>,
+    upload: Option<Box<UploadSender>>,
     timer: CoarseTimer,
 }
 

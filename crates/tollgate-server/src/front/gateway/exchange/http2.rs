@@ -98,8 +98,10 @@ impl Exchange<'_> {
         let (mut bytes, mut lines) = (Vec::new(), Vec::new());
         headers_to_lines(&head.headers, &mut bytes, &mut lines);
         let headers = Headers::new(&bytes, &lines);
+        let mut shown = headers;
+        forward::hide_connection_listed(&mut shown, |_| false);
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
-        forward::write_response(head.status, headers, admission.headers(), self.answer);
+        forward::write_response(head.status, shown, admission.headers(), self.answer);
         let now_us = self.gateway.shared.node.clock.now_us();
         let guard = admission.respond_status(head.status, now_us, |name| headers.get(name));
         if incoming.is_end_stream() {

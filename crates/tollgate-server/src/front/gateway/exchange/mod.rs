@@ -15,7 +15,7 @@ pub(super) use body::Http2RequestBody;
 pub(super) use http1::probe as probe_http1;
 pub(super) use http2::probe as probe_http2;
 
-use super::forward::{self, HopOptions, RequestOrigin};
+use super::forward::{self, HopOptions, RequestOrigin, peer_lines};
 use super::upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect};
 use super::{Gateway, validate::ValidHead};
 use crate::Node;
@@ -120,11 +120,8 @@ pub(super) struct ClientHop<'a> {
     /// The protocols that the client wants to switch to.
     upgrade: Option<Vec<u8>>,
     accepts_trailers: bool,
-    peer: IpAddr,
-    /// Whether the peer is a trusted proxy.
-    is_trusted: bool,
-    /// The client, as far as trusted proxies vouch for it.
-    pub(super) client: IpAddr,
+    /// The client, as far as trusted proxies vouch for it; `None` if the peer is none of them.
+    pub(super) client: Option<IpAddr>,
 }
 
 impl<'a> ClientHop<'a> {
@@ -134,11 +131,10 @@ impl<'a> ClientHop<'a> {
         rules: &Rules,
         reader: &Reader,
     ) -> Self {
-        let peer = unmap(peer);
         let is_trusted = rules.http_policy().client.is_trusted(peer);
-        let client = if is_trusted { reader.client(rules, head, peer) } else { peer };
+        let client = is_trusted.then(|| reader.client(rules, head, unmap(peer)));
         let (headers, upgrade, accepts_trailers) = (head.headers, None, false);
-        Self { headers, upgrade, accepts_trailers, peer, is_trusted, client }
+        Self { headers, upgrade, accepts_trailers, client }
     }
 
     /// Reads `Connection` and `TE`. Names that limits read are not hidden.
@@ -269,9 +265,7 @@ impl Exchange<'_> {
         let settings = &self.upstreams.settings;
         let host = valid.host.filter(|_| !settings.own_host);
         RequestOrigin {
-            peer: hop.peer,
-            peer_text: &caller.address,
-            is_trusted: hop.is_trusted,
+            peer_lines: caller.origin_lines.get_or_init(|| peer_lines(caller)),
             client: hop.client,
             is_tls: caller.is_tls,
             // A client of HTTP/1.0 may name no host, but the upstream needs one.

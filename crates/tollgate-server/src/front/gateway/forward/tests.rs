@@ -49,7 +49,8 @@ fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T
 /// The lines for the client, and whether they have a date; `None`: the response is refused.
 fn written(lines: &str) -> Option<(String, bool)> {
     let mut answer = HttpResponse::default();
-    let is_written = with_headers(lines, |status, headers| {
+    let is_written = with_headers(lines, |status, mut headers| {
+        hide_connection_listed(&mut headers, |_| false);
         write_response(status, headers, &RateLimitHeaders::default(), &mut answer)
     });
     is_written.then(|| (String::from_utf8(answer.lines).unwrap(), answer.is_dated))

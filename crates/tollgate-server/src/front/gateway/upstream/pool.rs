@@ -170,12 +170,17 @@ impl Pool {
     }
 
     /// Keeps an idle connection, and drops the oldest if there are too many.
-    pub(crate) fn put(self: &Rc<Self>, selected: &SelectedUpstream, stream: UpstreamStream) {
+    pub(crate) fn put(
+        self: &Rc<Self>,
+        selected: &SelectedUpstream,
+        stream: UpstreamStream,
+        now_us: u64,
+    ) {
         let server = selected.server();
         if self.generation.get() != selected.upstreams.generation || server.idle_connections == 0 {
             return;
         }
-        let until_us = ProcessClock.now_us().saturating_add(server.idle_us);
+        let until_us = now_us.saturating_add(server.idle_us);
         self.connections(server, |PooledConnections { idle, .. }| {
             if idle.len() >= server.idle_connections {
                 idle.pop_front();

@@ -163,8 +163,8 @@ impl Batch {
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.replies.clear();
-        self.params.clear();
-        self.last_spec = None;
+        // The last parameters stay for the next batch: most clients always send the same.
+        self.params.drain(..self.params.len().saturating_sub(1));
         self.selected = 0;
     }
 }

@@ -50,7 +50,7 @@ impl RespState {
     ) -> BatchProgress {
         let mut progress = BatchProgress::default();
         let rules = self.node.gate.rules();
-        while !session.is_closing {
+        while !session.is_closing && progress.consumed < bytes.len() {
             let at = progress.consumed;
             let mut arguments = std::mem::take(&mut batch.arguments);
             match decode::next_command(&mut bytes[at..], session.caps(), &mut arguments) {

@@ -39,6 +39,7 @@ impl CommandKind {
 #[derive(Debug)]
 pub(crate) struct CommandSpec {
     pub(crate) name: &'static str,
+    padded_name: [u8; NAME_BYTES],
     pub(crate) kind: CommandKind,
     /// The number of arguments including the name; negative for a minimum.
     pub(crate) arity: i64,
@@ -47,6 +48,9 @@ pub(crate) struct CommandSpec {
     pub(crate) key: i64,
     pub(crate) summary: &'static str,
 }
+
+/// Room for each name. Names of this size are compared as one number.
+const NAME_BYTES: usize = 16;
 
 const FAST: &[&str] = &["fast"];
 const WRITE: &[&str] = &["write", "fast"];
@@ -62,7 +66,9 @@ const fn command(
     key: i64,
     summary: &'static str,
 ) -> CommandSpec {
-    CommandSpec { name, kind, arity, flags, key, summary }
+    let mut padded_name = [0; NAME_BYTES];
+    padded_name.split_at_mut(name.len()).0.copy_from_slice(name.as_bytes());
+    CommandSpec { name, padded_name, kind, arity, flags, key, summary }
 }
 
 /// The commands, in the order of `COMMAND`.
@@ -90,7 +96,12 @@ pub(crate) const COMMANDS: [CommandSpec; 17] = [
 /// The command with this name, case-insensitive.
 #[inline]
 pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
-    COMMANDS.iter().find(|known| known.name.as_bytes().eq_ignore_ascii_case(word))
+    let mut padded = [0; NAME_BYTES];
+    padded.get_mut(..word.len())?.copy_from_slice(word);
+    padded.make_ascii_lowercase();
+    let is_named =
+        |known: &&CommandSpec| known.padded_name == padded && known.name.len() == word.len();
+    COMMANDS.iter().find(is_named)
 }
 
 impl CommandSpec {

@@ -127,7 +127,8 @@ fn partial(least: usize) -> Result<DecodeStatus, Malformed> {
 
 /// The integer from `at` to the end of its line, and the start of the next line; `None` if the line
 /// is incomplete.
-#[inline]
+// Always inlined: a call passes its result through memory.
+#[inline(always)]
 fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
     let value = |digit: u8| i64::from(digit - b'0');
@@ -141,6 +142,7 @@ fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
 }
 
 /// Like [`head`], for any number of digits.
+#[cold]
 fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0_i64, 0);

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tollgate::store::ProcessClock;
 use tollgate_faults::clock::wait_until;
 use tollgate_net::{Transport, UpstreamStream};
 use tollgate_observe::metrics::Metrics;
@@ -45,14 +46,15 @@ fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
             let (stream, theirs) = (stream.unwrap(), listener.accept().unwrap().0);
             let pool: Rc<Pool> = Rc::default();
             assert!(pool.take(selected, 0, false, true).is_none());
-            pool.put(selected, UpstreamStream::new(Transport::Tcp(stream)));
+            let now_us = ProcessClock.now_us();
+            pool.put(selected, UpstreamStream::new(Transport::Tcp(stream)), now_us);
             let Some(UpstreamConnection::Http1(stream)) = pool.take(selected, 0, false, true)
             else {
                 panic!("it is alive")
             };
             happens(theirs);
             assert!(wait_until(Duration::from_secs(10), || stream.peek_is_stale()), "{what}");
-            pool.put(selected, stream);
+            pool.put(selected, stream, now_us);
             assert!(pool.take(selected, 0, false, true).is_none(), "{what}");
         });
     }
