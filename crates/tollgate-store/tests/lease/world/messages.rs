@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
 use crate::node::Undecided;
-use tollgate_store::lease::{LedgerReply, Trust};
+use tollgate_store::lease::{LedgerReply, SeenMarker, Trust};
 
 impl World {
     /// Asks for more where that is due.
@@ -106,7 +106,11 @@ impl World {
                 }
                 let store = &self.primaries[primary];
                 let decided_us = (self.now_us, store.clock_us(self.now_us));
-                let (times_us, mark) = ((sent_us, 0), store.mark());
+                let mark = store.mark().map_or(SeenMarker::Missing, SeenMarker::Id);
+                // The slot of the mark may move at any time.
+                let moved = self.rng.once_in(4);
+                let (times_us, mark) =
+                    ((sent_us, 0), if moved { SeenMarker::NotRead } else { mark });
                 let all = Undecided { key, cost, number, times_us, decided_us, mark, same_server };
                 (Answer::Decided(all), 0)
             }
