@@ -37,5 +37,5 @@ pub use grammar::{parse_duration_us, parse_listen};
 pub use identity::{HASH_PREFIX, HttpPolicy, TierMap, TierRules, address, hash};
 pub use lint::{LINTS, lint};
 pub use matcher::wildcard_matches;
-pub use schema::schema;
+pub use schema::SCHEMA;
 pub use time_zone::time_zone;

@@ -5,6 +5,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use tollgate_policy::SCHEMA;
 use tollgate_server::front::http::openapi::openapi;
 
 /// Print the JSON Schema of tollgate.yaml
@@ -17,13 +18,8 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn run(&self) -> ExitCode {
-        if self.openapi {
-            return exit_code_of(io::stdout().write_all(openapi()), ExitCode::SUCCESS);
-        }
-        let schema = serde_json::to_string_pretty(&tollgate_policy::schema());
-        let written = schema.map_err(io::Error::from);
-        let written = written.and_then(|schema| writeln!(io::stdout(), "{schema}"));
-        exit_code_of(written, ExitCode::SUCCESS)
+        let schema = if self.openapi { openapi() } else { SCHEMA.as_bytes() };
+        exit_code_of(io::stdout().write_all(schema), ExitCode::SUCCESS)
     }
 }
 

@@ -5,12 +5,10 @@ use super::{At, Decode, Field, List, OneOrMany, Text, raw};
 use crate::diagnostic::{Report, codes, quoted};
 use crate::grammar;
 use crate::yaml::{Node, Value, YamlKey};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
 
 /// `cost`.
-#[derive(Clone, Debug, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Clone, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum Cost {
     /// A constant.
     Fixed(u64),
@@ -68,7 +66,7 @@ raw! {
         /// The requests, among those that the limit applies to; all of them by default.
         r#match: Match,
         /// The cost of each such request, in units.
-        #[schemars(required, range(min = 0, max = 4294967295_u64))]
+        #[cfg_attr(test, schemars(required, range(min = 0, max = 4294967295_u64)))]
         units: u64,
     }
 }
@@ -155,43 +153,5 @@ impl Conditions {
             _ => field(key, node, report),
         };
         self.0.extend(value.map(|value| (name, value)));
-    }
-}
-
-impl JsonSchema for Match {
-    fn schema_name() -> Cow<'static, str> {
-        "Match".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let conditions = generator.subschema_for::<Conditions>();
-        let patterns = generator.subschema_for::<OneOrMany<Text>>();
-        json_schema!({
-            "description": "Which requests a limit applies to: patterns by attribute; entries are ANDed, a list is OR.",
-            "type": "object",
-            "properties": {
-                "not": {
-                    "description": "Requests to leave out: those to which one whole map applies.",
-                    "anyOf": [conditions, {"type": "array", "items": conditions}]
-                }
-            },
-            "additionalProperties": patterns
-        })
-    }
-}
-
-impl JsonSchema for Conditions {
-    fn schema_name() -> Cow<'static, str> {
-        "Conditions".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let patterns = generator.subschema_for::<OneOrMany<Text>>();
-        json_schema!({
-            "description": "Patterns by attribute.",
-            "type": "object",
-            "propertyNames": {"not": {"const": "not"}},
-            "additionalProperties": patterns
-        })
     }
 }

@@ -131,13 +131,13 @@ impl Decode for u64 {
 macro_rules! raw {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, schemars::JsonSchema)]
-        #[schemars(deny_unknown_fields)]
+        #[derive(Clone, Debug, Default)]
+        #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
         #[non_exhaustive]
         pub struct $name {
             $($(#[$about])* pub $field: $crate::raw::Field<$type>,)*
             /// Fields that are present but invalid. They are reported already, and not missing.
-            #[schemars(skip)]
+            #[cfg_attr(test, schemars(skip))]
             pub unreadable: Vec<&'static str>,
         }
 
@@ -169,9 +169,10 @@ macro_rules! raw {
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum $name {
-            $($(#[$about])* #[schemars(rename = $word)] $variant,)*
+            $($(#[$about])* #[cfg_attr(test, schemars(rename = $word))] $variant,)*
         }
 
         impl $name {
@@ -211,8 +212,8 @@ macro_rules! words {
 macro_rules! either {
     ($(#[$meta:meta])* $name:ident { $(#[$a:meta])* $short:ident($short_type:ty), $(#[$b:meta])* $long:ident($long_type:ty), }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, schemars::JsonSchema)]
-        #[schemars(untagged)]
+        #[derive(Clone, Debug)]
+        #[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
         pub enum $name {
             $(#[$a])* $short($short_type),
             $(#[$b])* $long(Box<$long_type>),

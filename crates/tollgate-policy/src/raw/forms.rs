@@ -4,8 +4,6 @@ use super::decode::{ONE_ATTRIBUTE, TIER_NAME, entries, item, text, wrong_type};
 use super::{At, Decode, raw};
 use crate::diagnostic::Report;
 use crate::yaml::{Node, Value};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -65,7 +63,7 @@ raw! {
 }
 
 macro_rules! text_form {
-    ($($name:ident $schema_name:literal $schema:tt)*) => {$(
+    ($($name:ident)*) => {$(
         impl Deref for $name {
             type Target = str;
 
@@ -79,51 +77,10 @@ macro_rules! text_form {
                 text(node, report).map(|text| Self(text.to_owned()))
             }
         }
-
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                $schema_name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
     )*};
 }
 
-text_form! {
-    Text "text" {
-        "type": ["string", "number", "boolean"]
-    }
-    RateText "rate" {
-        "type": ["string", "integer"],
-        "pattern": "^([0-9]+ ?/ ?[0-9]*(ms|s|secs?|m|mins?|h|hours?|d|days?|w|weeks?)|unlimited|[0-9]+)$",
-        "minimum": 0,
-        "maximum": 4294967295u64
-    }
-    DurationText "duration" {
-        "type": "string",
-        "pattern": "^[0-9]+(ms|s|secs?|m|mins?|h|hours?|d|days?|w|weeks?)$"
-    }
-    SizeText "size" {
-        "type": ["string", "integer"],
-        "pattern": "^[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
-        "minimum": 0
-    }
-    PercentText "percent" {
-        "type": "string",
-        "pattern": "^[0-9]+%$"
-    }
-    Decimal "decimal" {
-        "type": ["number", "string"],
-        "pattern": "^[0-9]+(\\.[0-9]{1,3})?$",
-        "minimum": 1
-    }
-    SecretText "secret" {
-        "type": ["string", "number", "boolean"]
-    }
-}
+text_form! { Text RateText DurationText SizeText PercentText Decimal SecretText }
 
 macro_rules! named_text {
     ($($name:ident $wanted:expr;)*) => {$(
@@ -141,16 +98,6 @@ macro_rules! named_text {
                     Value::Scalar { text, .. } => Some(Self(text.clone())),
                     _ => wrong_type(node, $wanted, report),
                 }
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                Text::schema_name()
-            }
-
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                Text::json_schema(generator)
             }
         }
     )*};
@@ -197,34 +144,5 @@ impl<T: Decode> Decode for Entries<T> {
             }
         }
         Some(Self(list))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("one-or-many-{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<T>();
-        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Entries<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("map-of-{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<T>()})
     }
 }

@@ -6,8 +6,8 @@ use crate::diagnostic::Report;
 use crate::yaml::{Node, Value};
 
 /// `listen.gateway`: an address, or a map with one.
-#[derive(Clone, Debug, schemars::JsonSchema)]
-#[schemars(untagged)]
+#[derive(Clone, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum GatewayListen {
     /// The address alone.
     Address(At<Text>),
@@ -25,8 +25,8 @@ impl Decode for GatewayListen {
 }
 
 /// `listen.grpc`: an address, or a map with one.
-#[derive(Clone, Debug, schemars::JsonSchema)]
-#[schemars(untagged)]
+#[derive(Clone, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum GrpcListen {
     /// The address alone.
     Address(At<Text>),
@@ -44,8 +44,8 @@ impl Decode for GrpcListen {
 }
 
 /// `listen.http`: an address, or a map with one.
-#[derive(Clone, Debug, schemars::JsonSchema)]
-#[schemars(untagged)]
+#[derive(Clone, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum HttpListen {
     /// The address alone.
     Address(At<Text>),
@@ -66,7 +66,7 @@ raw! {
     /// The listener of Envoy's rate limit service.
     GrpcForm {
         /// The address and port.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         address: Text,
         /// TLS, with this certificate.
         tls: ServerTls,
@@ -77,7 +77,7 @@ raw! {
     /// The listener of the check API and forward-auth.
     HttpForm {
         /// The address and port.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         address: Text,
         /// How the listener treats a path that upstreams read in more than one way.
         ambiguous_paths: AmbiguousPathsWord,
@@ -111,7 +111,7 @@ raw! {
     /// The listener of the gateway.
     GatewayForm {
         /// The address and port.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         address: Text,
         /// TLS, with this certificate.
         tls: ServerTls,
@@ -132,10 +132,10 @@ raw! {
     /// The certificate of a listener, and the clients that it accepts.
     ServerTls {
         /// The certificate chain, PEM.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         cert: Text,
         /// The private key, PEM.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         key: Text,
         /// Certificate authorities, PEM. Clients must present a certificate that one of them
         /// signed.
@@ -169,7 +169,7 @@ raw! {
     /// The upstreams of the gateway.
     UpstreamForm {
         /// The URLs of equivalent servers.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         servers: OneOrMany<Text>,
         /// How a server is chosen for a request.
         balance: Balance,
@@ -237,7 +237,7 @@ raw! {
     /// The health check of servers.
     HealthCheck {
         /// The path to request. A status from 200 to 399 is a success.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         path: Text,
         /// The time between two checks.
         interval: DurationText,

@@ -5,8 +5,6 @@ use super::{Cost, Match, RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
 use crate::grammar;
 use crate::yaml::{Node, Value};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use std::borrow::Cow;
 use tollgate_core::CalendarUnit;
 use tollgate_core::written_rate::WrittenRate;
 
@@ -14,7 +12,7 @@ raw! {
     /// A named rule.
     Limit {
         /// The name: 1 to 64 printable ASCII characters without `/`; unique.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         name: Text,
         /// The requests that the limit applies to; all of them by default.
         r#match: Match,
@@ -29,7 +27,7 @@ raw! {
         /// The algorithm.
         algorithm: Algorithm,
         /// The rate, such as `100/min`; for concurrency, a number of slots.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         rate: RateText,
         /// The units that are admitted at once; for token-bucket, gcra and leaky-bucket.
         burst: u64,
@@ -189,7 +187,7 @@ raw! {
     /// Several keys, in the order in which they are tried.
     FirstOf {
         /// Attributes, or lists of them. A request uses the first key whose attributes it has.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         first_of: List<OneOrMany<Text>>,
     }
 }
@@ -207,20 +205,6 @@ impl Decode for PlainKey {
             return None;
         }
         OneOrMany::decode(node, report).map(Self)
-    }
-}
-
-impl JsonSchema for PlainKey {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "plain-key".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        OneOrMany::<Text>::json_schema(generator)
     }
 }
 
@@ -273,7 +257,7 @@ raw! {
     /// `consistency` with settings.
     ConsistencyForm {
         /// Nodes lease chunks of the limit in advance.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         leased: Leased,
     }
 }

@@ -15,8 +15,6 @@ mod store;
 
 use crate::diagnostic::{Position, Report};
 use crate::yaml::Node;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use std::borrow::Cow;
 use std::ops::Deref;
 
 pub use cost::{Conditions, Cost, CostEntry, CostForm, CostResponse, Match};
@@ -129,23 +127,5 @@ impl<T> Deref for At<T> {
 
     fn deref(&self) -> &T {
         &self.value
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        T::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
     }
 }

@@ -52,7 +52,7 @@ raw! {
     /// The usage trail: units for each key, in append-only files.
     Usage {
         /// The path of the current file.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         file: Text,
         /// The length of an interval, for which units are added up.
         every: DurationText,

@@ -70,7 +70,7 @@ raw! {
     /// How tokens are verified.
     Jwt {
         /// A file with a JSON Web Key Set.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         keys: Text,
         /// The accepted algorithms: HS256, RS256, ES256, EdDSA.
         algorithms: OneOrMany<Text>,
@@ -115,7 +115,7 @@ raw! {
     /// The long form of `tiers.file`.
     TiersFileForm {
         /// The path.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         path: Text,
     }
 }
@@ -144,7 +144,7 @@ raw! {
     /// The long form of `tiers.redis`.
     TiersRedisForm {
         /// The name of the hash.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         hash: Text,
         /// The attribute by which the hash is looked up; by default `tiers.by`.
         by: OneAttribute,
@@ -175,7 +175,7 @@ raw! {
     /// The body of a refusal by the gateway or a tower layer, in place of problem+json.
     Refusal {
         /// The text, in which {status}, {retry_after} and {limits} are replaced.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         body: Text,
         /// The media type; by default text/plain.
         content_type: Text,
@@ -199,7 +199,7 @@ raw! {
     /// The audit log of changes through the admin API.
     Audit {
         /// The file; each change appends one line of JSON.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         file: Text,
     }
 }

@@ -6,7 +6,7 @@ raw! {
     /// A class of requests.
     Class {
         /// The name: 1 to 64 printable ASCII characters without `/`; unique.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         name: Text,
         /// The requests of the class; all of them by default.
         r#match: Match,
@@ -36,7 +36,7 @@ raw! {
     /// The shedder of the fleet.
     ShedFleet {
         /// The most requests in flight over all nodes.
-        #[schemars(required, range(min = 1, max = 4294967295_u64))]
+        #[cfg_attr(test, schemars(required, range(min = 1, max = 4294967295_u64)))]
         capacity: u64,
         /// The share of the capacity that less important classes leave free for each class.
         reserve: Entries<PercentText>,
@@ -51,10 +51,10 @@ raw! {
     /// The shedder of one node.
     ShedAdaptive {
         /// The smallest bound.
-        #[schemars(range(min = 1, max = 65535))]
+        #[cfg_attr(test, schemars(range(min = 1, max = 65535)))]
         min: u64,
         /// The largest bound.
-        #[schemars(range(min = 1, max = 65535))]
+        #[cfg_attr(test, schemars(range(min = 1, max = 65535)))]
         max: u64,
     }
 }

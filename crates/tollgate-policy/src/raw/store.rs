@@ -169,7 +169,7 @@ raw! {
     /// `on_store_failure` with the number of nodes, or with the rate of each.
     FailureForm {
         /// Enforce this node's share, or the rate, in memory.
-        #[schemars(required)]
+        #[cfg_attr(test, schemars(required))]
         local: FailureLocal,
     }
 }

@@ -7,7 +7,6 @@ mod lint;
 mod ratelimit;
 mod reference;
 mod robust;
-mod schema;
 
 use std::path::{Path, PathBuf};
 

@@ -33,9 +33,9 @@ pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
 use crate::raw::clock::instant_after;
 use crate::{
-    Answers, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport, NewReservation,
-    OpenOutcome, ParamsId, Request, ReservationStore, Settlement, StateKey, Store, StoreCall,
-    StoreError, StoreErrorKind, StoreReply,
+    Answers, BoxedReply, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport,
+    NewReservation, OpenOutcome, ParamsId, Request, ReservationStore, Settlement, StateKey, Store,
+    StoreCall, StoreError, StoreErrorKind, StoreReply,
 };
 use batch::DecideRequest;
 use batch::queue::BATCH_REQUESTS_MAX;
@@ -141,7 +141,8 @@ impl RedisStore {
     /// Returns the units of all leases within `within`, and takes no more: for a process that is
     /// about to end. Units not returned are lost until their window ends or time refills them.
     pub async fn release_leases(&self, within: Duration) {
-        let _ = timeout(within, self.leases.release(&self.servers)).await;
+        let released: BoxedReply<'_, ()> = Box::pin(self.leases.release(&self.servers));
+        let _ = timeout(within, released).await;
     }
 
     /// Decides the requests that [`decide_locally`](Self::decide_locally) left undecided.
@@ -238,20 +239,22 @@ impl Store for RedisStore {
         }
     }
 
-    async fn finish<'a>(
+    fn finish<'a>(
         &'a self,
         now_us: u64,
         call: StoreCall<'a>,
         rest: UndecidedRequests,
         answers: &'a mut Answers,
-    ) -> Result<(), StoreError> {
-        match call {
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
+        // Without the type, each crate that awaits this would compile the whole store again.
+        let finished: BoxedReply<'a, _> = match call {
             StoreCall::Decide(requests) => {
-                self.decide_in_store(now_us, requests, rest, answers).await
+                Box::pin(self.decide_in_store(now_us, requests, rest, answers))
             }
-            StoreCall::Adjust(adjustments) => self.adjust(now_us, adjustments, answers).await,
-            StoreCall::Reset { limit, key } => self.reset(limit, key).await,
-        }
+            StoreCall::Adjust(adjustments) => Box::pin(self.adjust(now_us, adjustments, answers)),
+            StoreCall::Reset { limit, key } => Box::pin(self.reset(limit, key)),
+        };
+        finished
     }
 
     fn state_key(&self, charge: &Charge<'_>) -> StateKey {
@@ -280,13 +283,8 @@ impl ReservationStore for RedisStore {
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
     ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, UndecidedRequests> {
-        let ending = async move {
-            let ended = self.with_deadline(self.end_record(now_us, id, end, &plan)).await?;
-            let keys = ended.iter().flat_map(|ended| &ended.state_keys);
-            keys.for_each(|key| self.leases.limit_changed_by_name(key.as_bytes()));
-            Ok(ended)
-        };
-        StoreReply::later(UndecidedRequests::default(), ending)
+        let ending = self.end_and_tell_leases(now_us, id, end, Box::new(plan));
+        StoreReply::Later(UndecidedRequests::default(), ending)
     }
 }
 

@@ -19,7 +19,7 @@ use super::key::KeyNamer;
 use super::script::Script;
 use super::sentinel::Sentinels;
 use super::{RedisOptions, Status};
-use crate::{StoreError, StoreErrorKind};
+use crate::{BoxedReply, StoreError, StoreErrorKind};
 use connection::ScriptCall;
 use control::ServerCommand;
 use dial::{Dialer, ServerLocation};
@@ -268,21 +268,28 @@ impl Servers {
         self.run(slot, ServerCommand::Command(command, false)).await
     }
 
-    async fn run(&self, slot: u16, mut command: ServerCommand<'_>) -> Result<Value, StoreError> {
-        let server = match &self.kind {
-            ServerTopology::One(server) => server,
-            ServerTopology::Cluster(cluster) => return cluster.run(slot, &mut command).await,
-        };
-        for _ in 0..REDIRECTS_MAX {
-            match command.run_on(server).await {
-                // The next connection may reach the new primary.
-                Err(Failure { action: FailureAction::NotPrimary, error }) => {
-                    server.record_failure(&error)
+    /// Boxed: otherwise each crate that awaits a call would compile this whole client again.
+    fn run<'a>(
+        &'a self,
+        slot: u16,
+        mut command: ServerCommand<'a>,
+    ) -> BoxedReply<'a, Result<Value, StoreError>> {
+        Box::pin(async move {
+            let server = match &self.kind {
+                ServerTopology::One(server) => server,
+                ServerTopology::Cluster(cluster) => return cluster.run(slot, &mut command).await,
+            };
+            for _ in 0..REDIRECTS_MAX {
+                match command.run_on(server).await {
+                    // The next connection may reach the new primary.
+                    Err(Failure { action: FailureAction::NotPrimary, error }) => {
+                        server.record_failure(&error)
+                    }
+                    answered => return answered.map_err(|failure| failure.error),
                 }
-                answered => return answered.map_err(|failure| failure.error),
             }
-        }
-        Err(StoreError::new(StoreErrorKind::Unreachable, "READONLY: it is a replica"))
+            Err(StoreError::new(StoreErrorKind::Unreachable, "READONLY: it is a replica"))
+        })
     }
 }
 

@@ -15,8 +15,8 @@ use super::cluster::slot_of;
 use super::script::msgpack::{self, array};
 use super::script::{CHANGES, Script};
 use crate::{
-    Answer, Change, END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome, Settlement,
-    StateKey, StoreError,
+    Answer, BoxedReply, Change, END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome,
+    Settlement, StateKey, StoreError,
 };
 use redis::Value;
 use std::sync::LazyLock;
@@ -40,6 +40,8 @@ struct StoredReservation {
 }
 
 type NamedChanges = [(NamedCharge, Change)];
+/// Derives the changes of an end from the note of the record.
+type EndPlan<'a> = dyn Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a;
 
 impl RedisStore {
     pub(super) async fn open_record(
@@ -60,14 +62,30 @@ impl RedisStore {
         }
     }
 
+    /// Ends a record, and tells the leases which limits changed.
+    pub(super) fn end_and_tell_leases<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: Box<EndPlan<'a>>,
+    ) -> BoxedReply<'a, Result<Option<EndedReservation>, StoreError>> {
+        Box::pin(async move {
+            let ended = self.with_deadline(self.end_record(now_us, id, end, &plan)).await?;
+            let keys = ended.iter().flat_map(|ended| &ended.state_keys);
+            keys.for_each(|key| self.leases.limit_changed_by_name(key.as_bytes()));
+            Ok(ended)
+        })
+    }
+
     /// Ends a record. Needs at least two calls: the first reads the keys, which the second must
     /// name. Only an open record is settled; otherwise the answer is that of the first end.
-    pub(super) async fn end_record(
+    async fn end_record(
         &self,
         now_us: u64,
         id: &str,
         end: u64,
-        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
+        plan: &EndPlan<'_>,
     ) -> Result<Option<EndedReservation>, StoreError> {
         let called_us = now_us;
         let now_us = self.options.script_time(now_us);
