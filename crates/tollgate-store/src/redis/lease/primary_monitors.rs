@@ -172,7 +172,8 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check. Returns whether the primary is new or changed, so that its leases must be re-asserted.
+    /// Records a check. Returns whether the primary is new or changed, so that its leases must be
+    /// re-asserted.
     pub(super) fn finish_check(
         &self,
         server: &Server,
