@@ -107,3 +107,28 @@ fn a_node_without_its_store_keeps_what_it_let_pass() {
     assert_eq!(cancel(&member, &id).status, 409);
     assert_eq!(cancel(&member, "unknown").status, 503, "the store would know");
 }
+
+const LOCAL: &str = "limits:
+  - {name: tokens, key: [user], rate: 10/366d, algorithm: fixed-window, on_store_failure: local}
+  - {name: slots, key: [user], algorithm: concurrency, rate: 2, ttl: 1h, on_store_failure: local}
+";
+
+#[test]
+fn a_reservation_of_an_outage_ends_on_its_node() {
+    let mut redis = Redis::start();
+    let members = [(); 2].map(|()| Member::start(&redis, "deadline: 2s", LOCAL));
+    redis.kill();
+    let [member, other] = &members;
+    until(|| peek(member).json()["source"] == "local-fallback");
+    let settled = settle(member, &reserve(member, 1, "1h"), 4);
+    assert_eq!((settled.status, remaining(&settled)), (200, vec![6, 2]), "{settled:?}");
+    assert_eq!(settled.json()["limits"][0]["source"], "local-fallback");
+    let cancelled = cancel(member, &reserve(member, 2, "1h"));
+    assert_eq!((cancelled.status, remaining(&cancelled)), (200, vec![6, 2]), "{cancelled:?}");
+    let open = reserve(member, 2, "1h");
+    redis.restart();
+    until(|| [member, other].iter().all(|node| peek(node).json()["source"] == "store"));
+    assert_eq!(cancel(other, &open).status, 404, "no other node knows it");
+    assert_eq!(remaining(&cancel(member, &open)), [6, 2]);
+    assert_eq!(remaining(&peek(member)), [10, 2], "the store has nothing of it");
+}

@@ -382,12 +382,11 @@ fn a_key_that_got_its_own_cell_gives_back_to_the_overflow_cell() {
     let (store, params) = (small(), log());
     flood(&store, NOW_US, "full", 2_000, 60, &gcra());
     let receipt = take(&store, NOW_US, "late", &params).unwrap();
-    // A block makes the cell, even in a full store.
-    adjust(&store, NOW_US, "late", &params, Change::Block { until_us: NOW_US + 1 });
-    let later_us = NOW_US + SECOND_US;
-    let own = take(&store, later_us, "late", &params).unwrap();
+    // A block makes the cell, even in a full store. This one ends at once.
+    adjust(&store, NOW_US, "late", &params, Change::Block { until_us: NOW_US });
+    let own = take(&store, NOW_US, "late", &params).unwrap();
     assert!(receipt.is_shared && !own.is_shared);
-    give_back(&store, later_us, "late", &params, receipt);
-    let (_, left) = request(&store, later_us, "late", 1, &params, None, Intent::Peek);
+    give_back(&store, NOW_US, "late", &params, receipt);
+    let (_, left) = request(&store, NOW_US, "late", 1, &params, None, Intent::Peek);
     assert_eq!(left, 99, "the own cell keeps its own charge");
 }
