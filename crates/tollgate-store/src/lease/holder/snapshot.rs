@@ -7,6 +7,8 @@ use crate::lease::{LeaseTerms, LedgerReply};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitSnapshot {
+    /// The instant of the reply; zero if there was none.
+    pub at_us: u64,
     /// Units left for all holders.
     pub left: u64,
     /// The instant at which the needed units are available, if ever.
@@ -15,6 +17,14 @@ pub struct LimitSnapshot {
     pub reset_us: u64,
     /// The end of the grace period, before which nothing is granted.
     pub grace_until_us: u64,
+}
+
+impl LimitSnapshot {
+    /// Whether the reply is younger than `within_us`, and the limit was not reset since.
+    pub const fn is_recent(&self, now_us: u64, within_us: u64) -> bool {
+        let was_reset = self.at_us < self.reset_us && self.reset_us <= now_us;
+        self.at_us > 0 && now_us < self.at_us.saturating_add(within_us) && !was_reset
+    }
 }
 
 impl Lease {
@@ -29,7 +39,8 @@ impl Lease {
         if self.in_flight.is_some() { 0 } else { self.ask_not_before_us }
     }
 
-    /// Records that the store refused a request at `now_us`, like a refusal of units.
+    /// Records that the store refused a request at `now_us`. If nothing was left, this is like a
+    /// refusal of units.
     pub fn record_refusal(
         &mut self,
         terms: &LeaseTerms,
@@ -47,7 +58,7 @@ impl Lease {
             ..LedgerReply::default()
         };
         if self.in_flight.is_none() {
-            self.update_snapshot(terms, (now_us, now_us), true, &reply);
+            self.update_snapshot(terms, (now_us, now_us), left == 0, &reply);
         }
     }
 
@@ -76,6 +87,7 @@ impl Lease {
             0
         };
         self.snapshot = LimitSnapshot {
+            at_us: now_us,
             left: reply.left,
             retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
             reset_us: reset_us.max(shown_us),

@@ -363,7 +363,15 @@ impl RedisStore {
         let Some(leased) = leased.filter(|_| answer.failure().is_none()) else { return answer };
         answer.outcome.limit = leased.capacity;
         match intent {
-            Intent::Take => self.leases.record_direct_decision(charge, leased, &answer),
+            Intent::Take => {
+                self.leases.record_direct_decision(charge, leased, &answer);
+                if !answer.outcome.admitted && !answer.blocked {
+                    let all =
+                        answer.outcome.remaining.saturating_add(self.leases.spendable(charge));
+                    answer.outcome.remaining =
+                        all.min(leased.capacity).min(charge.cost.saturating_sub(1));
+                }
+            }
             Intent::Peek if !answer.blocked => {
                 let leased_units = self.leases.spendable(charge);
                 if charge.cost <= leased_units {

@@ -231,9 +231,10 @@ impl Leases {
         let now_us = self.clock.now_us();
         self.table.count(address, |entry, stats| {
             stats.direct += 1;
-            // If units remain, only this cost was too high.
-            let is_empty = !outcome.admitted && outcome.remaining == 0 && !answer.blocked;
-            if let Some(entry) = entry.filter(|_| is_empty) {
+            // If units remain, only this cost was too high; it may be too high for ever.
+            let is_told = outcome.remaining == 0 || charge.cost > leased.cost_max;
+            let is_refused = !outcome.admitted && !answer.blocked;
+            if let Some(entry) = entry.filter(|_| is_refused && is_told) {
                 let waits = (outcome.retry_after_us, outcome.reset_after_us);
                 entry.lease.record_refusal(&leased.terms, now_us, outcome.remaining, waits);
             }

@@ -361,9 +361,13 @@ impl LeaseEntry {
         leased: &LeasedLimit,
         counted: bool,
     ) -> LeaseDecision {
-        // A cost that never fits is no demand, and the store need not be asked.
+        // A cost that never fits is no demand, and the store need not be asked while the units left
+        // are known.
         if charge.cost > leased.cost_max {
-            return LeaseDecision::Refused(self.refusal(now_us, charge, leased));
+            return match self.lease.snapshot().is_recent(now_us, leased.terms.lifetime_us / 2) {
+                true => LeaseDecision::Refused(self.refusal(now_us, charge, leased)),
+                false => LeaseDecision::Direct,
+            };
         }
         let spent = if counted {
             self.lease.spend_counted(now_us, charge.cost)

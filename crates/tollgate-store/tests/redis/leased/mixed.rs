@@ -175,3 +175,26 @@ async fn a_peek_sees_what_this_node_holds() {
     }
     assert!(idle.take(1).await.0);
 }
+
+/// Also before the store has answered for the lease, and after the units that it granted are gone.
+#[tokio::test]
+async fn a_cost_that_never_fits_shows_what_is_left() {
+    let server = Server::start().await;
+    let clock = manual();
+    let desk = LeasedClient::with_clock(&server, &a_day(1_200), &clock);
+    while desk.try_take(5_000).await.is_err() {
+        clock.advance(LEASING.grace_us / 4);
+    }
+    let mut origins = Vec::new();
+    for _ in 0..20 {
+        let (admitted, row) = desk.take(5_000).await;
+        let outcome = row.outcome;
+        assert_eq!((admitted, outcome.retry_after_us), (false, None));
+        // A grant may be on its way.
+        assert!((1_190..=1_200).contains(&outcome.remaining), "{row:?}");
+        origins.push(row.origin);
+        clock.advance(LEASING.lifetime_us / 16);
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    assert!(origins.contains(&Origin::CachedRefusal), "the store is not asked each time");
+}
