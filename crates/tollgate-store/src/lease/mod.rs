@@ -46,7 +46,7 @@ mod terms;
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
 pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
 pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
-pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
+pub use primary_monitor::{MarkerReading, PrimaryMonitor, SeenMarker, Trust};
 pub use report::{HolderReport, LedgerReport};
 pub use takeover::{MarkerOwner, ReplicationStatus};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};

@@ -14,12 +14,24 @@ pub struct MarkerReading {
     pub replaced: Option<u128>,
 }
 
+/// The marker that a server showed right after a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenMarker {
+    /// The id of the marker.
+    Id(u128),
+    /// The server has no marker.
+    Missing,
+    /// The marker was not read: its slot is moving, or the slots of the server are unknown.
+    NotRead,
+}
+
 /// Whether a process may ask a primary for units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// The primary keeps its acknowledged writes.
     Trusted,
-    /// Another server took over; whether it lost writes is not known yet.
+    /// Another server took over, or the slot of the marker moved. Whether writes were lost is not
+    /// known yet.
     TakenOver,
     /// Grace period: the primary may have lost entries, and holders may not have re-asserted them
     /// yet.
@@ -49,8 +61,9 @@ impl PrimaryMonitor {
     pub fn record_marker(&mut self, sent_us: u64, now_us: u64, marker: &MarkerReading) -> bool {
         let changed = self.run != Some(marker.run);
         let first = self.run.is_none();
+        let replaced = if changed { self.run } else { None };
+        self.replaced = marker.replaced.or(replaced).or(self.replaced);
         self.run = Some(marker.run);
-        self.replaced = marker.replaced.or(self.replaced);
         self.confirmed_us = Some(sent_us);
         let since_us = now_us.saturating_sub(marker.age_us);
         self.since_us = if changed { since_us } else { self.since_us.min(since_us) };
@@ -112,17 +125,23 @@ impl PrimaryMonitor {
     /// `marker` is the server's marker right after the decision. If this process knows it, the
     /// state had lost nothing. A replica that took over has this marker too, so a connection newer
     /// than the last reading proves nothing. The marker of the previous server also counts: if the
-    /// new one lost writes, its grace period began later.
+    /// new one lost writes, its grace period began later. Without a marker, only a reading after
+    /// the decision proves that.
     pub fn is_decision_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),
-        marker: Option<u128>,
+        marker: SeenMarker,
         is_connection_known: bool,
         grace_us: u64,
     ) -> Option<bool> {
-        let seen =
-            is_connection_known || self.confirmed_us.is_some_and(|at_us| at_us >= arrived_us);
-        if marker.is_none() || seen && marker != self.run && marker != self.replaced {
+        let is_read_later = self.confirmed_us.is_some_and(|at_us| at_us >= arrived_us);
+        let seen = is_read_later || is_connection_known && marker != SeenMarker::NotRead;
+        let is_unknown = match marker {
+            SeenMarker::Id(id) => seen && ![self.run, self.replaced].contains(&Some(id)),
+            SeenMarker::Missing => true,
+            SeenMarker::NotRead => false,
+        };
+        if is_unknown {
             return Some(false);
         }
         seen.then_some(sent_us >= self.grace_until_us(grace_us))

@@ -1,7 +1,7 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor};
+use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor, SeenMarker};
 
 /// One process, or the place where one runs.
 #[derive(Debug)]
@@ -45,8 +45,10 @@ pub(crate) struct Undecided {
     pub(crate) times_us: (u64, u64),
     /// When the store decided, and by its clock.
     pub(crate) decided_us: (u64, u64),
+    /// The primary that decided.
+    pub(crate) primary: usize,
     /// The mark that the answer showed.
-    pub(crate) mark: Option<u128>,
+    pub(crate) mark: SeenMarker,
     /// Whether the answer came from the server that the request was for.
     pub(crate) same_server: bool,
 }

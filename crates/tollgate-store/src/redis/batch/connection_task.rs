@@ -2,6 +2,7 @@
 
 use super::queue::{BatchScope, PendingBatch, Queue};
 use super::rows::invalid_reply;
+use crate::lease::SeenMarker;
 use crate::redis::client::connection::Link;
 use crate::redis::client::failure::{Failure, FailureAction};
 use crate::redis::client::server::Server;
@@ -148,11 +149,15 @@ async fn decide(
     let clock = &server.shared.options.boot_clock;
     let sent_us = clock.now_us();
     let is_fenced = pending.batch.fences().next().is_some();
-    let marker_key = if is_fenced { server.marker_key() } else { None };
+    let marker_key = if is_fenced { server.marker_key(0) } else { None };
     match link.call_and_get(&call, marker_key.as_deref()).await {
-        Ok((value, marker)) => {
+        Ok((value, read)) => {
+            if let (Some(key), Some(Err(failure))) = (&marker_key, &read) {
+                server.record_redirect(key, &failure.action);
+            }
+            let marker = SeenMarker::of(read);
             let fences = pending.batch.fences();
-            fences.for_each(|fence| fence.record(server, link.number, marker.as_deref()));
+            fences.for_each(|fence| fence.record(server, link.number, marker));
             let reply = pending.read_reply(&call, value);
             if let (Ok(reply), None) = (&reply, pending.now_us) {
                 server.note_server_time((sent_us, clock.now_us()), reply.now_us);

@@ -148,7 +148,7 @@ impl ScriptCall {
         &self,
         read_key: Option<&[u8]>,
         over: &mut MultiplexedConnection,
-    ) -> Result<(Value, Option<Vec<u8>>), Failure> {
+    ) -> Result<(Value, Option<KeyRead>), Failure> {
         match send(&self.command, self.asking, read_key, over).await {
             Err(Failure { action: FailureAction::SendScript, .. }) => {
                 send(&self.with_script_text(), self.asking, read_key, over).await
@@ -157,6 +157,9 @@ impl ScriptCall {
         }
     }
 }
+
+/// The value of a key that was read after a command.
+pub(crate) type KeyRead = Result<Option<Vec<u8>>, Failure>;
 
 /// Appends the arguments of `from` after the first `skipped`.
 fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
@@ -168,13 +171,13 @@ fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
 }
 
 /// Sends a command, after `ASKING` if the slot migrates to this server. Also returns the value of
-/// `read_key` after the command, if the server has its slot.
+/// `read_key` after the command.
 async fn send(
     command: &Cmd,
     asking: bool,
     read_key: Option<&[u8]>,
     over: &mut MultiplexedConnection,
-) -> Result<(Value, Option<Vec<u8>>), Failure> {
+) -> Result<(Value, Option<KeyRead>), Failure> {
     if !asking && read_key.is_none() {
         return Ok((command.query_async(over).await?, None));
     }
@@ -190,8 +193,8 @@ async fn send(
     let answers: Vec<redis::RedisResult<Value>> = all.ignore_errors().query_async(over).await?;
     let mut answers = answers.into_iter().skip(usize::from(asking));
     let answer = answers.next().ok_or_else(Failure::timeout)??;
-    let value = answers.next().and_then(Result::ok).and_then(bytes).flatten();
-    Ok((answer, value))
+    let read = answers.next().map(|value| Ok(bytes(value?).flatten()));
+    Ok((answer, read))
 }
 
 impl Link {
@@ -261,7 +264,7 @@ impl Link {
         &self,
         call: &ScriptCall,
         read_key: Option<&[u8]>,
-    ) -> Result<(Value, Option<Vec<u8>>), Failure> {
+    ) -> Result<(Value, Option<KeyRead>), Failure> {
         let mut connection = self.connection.clone();
         let sent = timeout(self.deadline, call.send(read_key, &mut connection)).await;
         sent.unwrap_or_else(|_| Err(Failure::timeout()))

@@ -216,20 +216,6 @@ impl Servers {
         self.run(slot, ServerCommand::Background(call)).await
     }
 
-    /// Calls a script at one server, independent of slots, that no request waits for.
-    pub(crate) async fn background_call_at(
-        &self,
-        server: &Arc<Server>,
-        call: ScriptCall,
-    ) -> Result<Value, StoreError> {
-        server.background_call(&call).await.map_err(|failure| {
-            if failure.action == FailureAction::NotPrimary {
-                server.record_failure(&failure.error);
-            }
-            failure.error
-        })
-    }
-
     pub(crate) const fn shared(&self) -> &ServerContext {
         &self.shared
     }

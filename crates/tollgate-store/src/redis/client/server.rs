@@ -4,7 +4,7 @@ use super::connection::{Link, ScriptCall};
 use super::control::CachedConnection;
 use super::dial::{Dialer, ServerLocation};
 use super::endpoint::ServerAddress;
-use super::failure::Failure;
+use super::failure::{Failure, FailureAction};
 use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
 use super::server_clock::ServerClock;
@@ -158,14 +158,20 @@ impl Server {
         }
     }
 
-    /// The name of the server's marker key, in the first of the server's own slots. `None` while
-    /// these slots are unknown.
-    pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
+    /// The name of a marker key, in one of the server's own slots. `None` while these slots are
+    /// unknown. Index 0 is the marker, the others are spare ones, which only clusters have.
+    pub(crate) fn marker_key(&self, index: usize) -> Option<Vec<u8>> {
         let mut names = self.shared.namer.marker_keys();
         match self.cluster() {
-            None => names.next(),
-            Some(cluster) if cluster.is_map_partial() => None,
-            Some(cluster) => names.find(|name| cluster.serves(self, slot_of(name))),
+            Some(cluster) => cluster.marker_key(self, index, names),
+            None => names.next().filter(|_| index == 0),
+        }
+    }
+
+    /// Records where the server said that the slot of `key` is.
+    pub(crate) fn record_redirect(&self, key: &[u8], action: &FailureAction) {
+        if let Some(cluster) = self.cluster() {
+            cluster.redirected(slot_of(key), self, action);
         }
     }
 

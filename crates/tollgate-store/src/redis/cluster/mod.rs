@@ -91,9 +91,21 @@ impl Cluster {
         self.map().server(slot).is_some_and(|own| std::ptr::eq(&**own, server))
     }
 
-    /// Whether slots moved since the map was read.
-    pub(super) fn is_map_partial(&self) -> bool {
-        self.map().is_partial
+    /// The name at `index` among those whose slot the server has, and does not pass on at the
+    /// moment. `None` if slots moved since the map was read.
+    pub(super) fn marker_key(
+        &self,
+        server: &Server,
+        index: usize,
+        names: impl Iterator<Item = Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let map = self.map();
+        let has = |slot| map.server(slot).is_some_and(|own| std::ptr::eq(&**own, server));
+        let stays = |slot| has(slot) && !map.is_migrating(slot);
+        if map.is_partial {
+            return None;
+        }
+        names.filter(|name| stays(slot_of(name))).nth(index)
     }
 
     /// The server that has a slot.
@@ -165,7 +177,7 @@ impl Cluster {
     }
 
     /// The server named by a redirect, and whether it needs `ASKING` first.
-    fn redirected(
+    pub(super) fn redirected(
         self: &Arc<Self>,
         slot: u16,
         from: &Server,

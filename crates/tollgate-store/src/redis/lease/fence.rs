@@ -6,7 +6,9 @@
 
 use super::Leases;
 use super::takeover::marker_id;
+use crate::lease::SeenMarker;
 use crate::redis::client::Servers;
+use crate::redis::client::connection::KeyRead;
 use crate::redis::client::server::Server;
 use crate::sync::{Lock, lock};
 use std::sync::Arc;
@@ -20,7 +22,19 @@ pub(crate) struct Fence(Lock<Vec<MarkerSighting>>);
 struct MarkerSighting {
     server: Arc<Server>,
     connection: u64,
-    marker: Option<u128>,
+    marker: SeenMarker,
+}
+
+impl SeenMarker {
+    /// The marker in the reply to `GET`, if the connection task sent one.
+    pub(crate) fn of(read: Option<KeyRead>) -> Self {
+        match read {
+            None | Some(Err(_)) => Self::NotRead,
+            Some(Ok(marker)) => {
+                marker.and_then(|marker| marker_id(&marker)).map_or(Self::Missing, Self::Id)
+            }
+        }
+    }
 }
 
 impl Fence {
@@ -29,8 +43,7 @@ impl Fence {
     }
 
     /// Records the marker of `server` after a batch.
-    pub(crate) fn record(&self, server: &Arc<Server>, connection: u64, marker: Option<&[u8]>) {
-        let marker = marker.and_then(marker_id);
+    pub(crate) fn record(&self, server: &Arc<Server>, connection: u64, marker: SeenMarker) {
         lock(&self.0).push(MarkerSighting { server: Arc::clone(server), connection, marker });
     }
 }

@@ -1,7 +1,7 @@
 //! Monitors of the primaries: whether each kept its acknowledged writes, or is in a grace period.
 
 use super::{LeaseCommand, LeasedLimit, Leases};
-use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
+use crate::lease::{MarkerReading, PrimaryMonitor, SeenMarker, Trust};
 use crate::redis::client::Servers;
 use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::server::Server;
@@ -20,14 +20,32 @@ pub(crate) struct PrimaryMonitors {
     pub(crate) checks_done: channel::Sender<u64>,
 }
 
+/// The marker of a primary, as a check read it.
+#[derive(Debug)]
+pub(super) struct PrimaryReading {
+    /// The request time of the reading.
+    pub(super) sent_us: u64,
+    /// The server's number of connections.
+    pub(super) dials: u64,
+    /// The name of the marker's key.
+    pub(super) key: Vec<u8>,
+    pub(super) marker: MarkerReading,
+}
+
 #[derive(Debug, Default)]
 struct MonitoredPrimary {
     monitor: PrimaryMonitor,
+    /// The name of the marker's key.
+    marker_key: Option<Vec<u8>>,
+    /// The keys of spare markers, with the time of the last reading.
+    spares: HashMap<Vec<u8>, u64>,
     /// The server's `connects` at the last check. A later connection may reach another server.
     dials: u64,
     is_checking: bool,
     /// Whether the check in flight found the marker of another server.
     is_taken_over: bool,
+    /// Whether the check in flight found that the slot of the marker moved.
+    is_marker_moving: bool,
     /// The address of the server, if it is fixed.
     address: Option<ServerAddress>,
     in_grace_period: bool,
@@ -41,12 +59,13 @@ impl PrimaryMonitors {
 
     pub(crate) fn trust(&self, server: &Server, now_us: u64, grace_us: u64) -> Trust {
         let primaries = lock(&self.primaries);
-        match primaries.get(&server.name) {
-            Some(primary) if primary.is_taken_over => Trust::TakenOver,
-            Some(primary) if primary.dials == server.connects() => {
-                primary.monitor.trust(now_us, grace_us)
-            }
-            _ => Trust::Unknown,
+        let Some(primary) = primaries.get(&server.name) else { return Trust::Unknown };
+        let is_checked = !primary.is_taken_over && primary.dials == server.connects();
+        let trust =
+            if is_checked { primary.monitor.trust(now_us, grace_us) } else { Trust::Unknown };
+        match trust {
+            Trust::Unknown if primary.is_taken_over || primary.is_marker_moving => Trust::TakenOver,
+            trust => trust,
         }
     }
 
@@ -66,6 +85,38 @@ impl PrimaryMonitors {
             primary.is_taken_over = true;
         }
         self.checks_done.send_modify(|checks| *checks += 1);
+    }
+
+    /// Records that the slot of the marker moved, and the check looks for another one. Until the
+    /// last reading is too old, the primary stays trusted.
+    pub(super) fn marker_moved(&self, server: &Server) {
+        let mut primaries = lock(&self.primaries);
+        let Some(primary) = primaries.get_mut(&server.name) else { return };
+        if !std::mem::replace(&mut primary.is_marker_moving, true) {
+            drop(primaries);
+            self.checks_done.send_modify(|checks| *checks += 1);
+        }
+    }
+
+    /// Whether the marker of the primary was in another key before.
+    pub(super) fn has_marker_moved(&self, server: &Server, key: &[u8]) -> bool {
+        let primaries = lock(&self.primaries);
+        let before = primaries.get(&server.name).and_then(|primary| primary.marker_key.as_ref());
+        before.is_some_and(|before| before != key)
+    }
+
+    /// Whether the spare marker must be read, so that it exists when it is needed.
+    pub(super) fn is_spare_due(&self, server: &Server, key: &[u8], now_us: u64) -> bool {
+        let primaries = lock(&self.primaries);
+        let read_us = primaries.get(&server.name).and_then(|primary| primary.spares.get(key));
+        read_us.is_none_or(|at_us| now_us >= at_us + SPARE_PERIOD_US)
+    }
+
+    pub(super) fn record_spare(&self, server: &Server, key: Vec<u8>, now_us: u64) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&server.name) {
+            primary.spares.retain(|_, at_us| now_us < *at_us + SPARE_PERIOD_US);
+            primary.spares.insert(key, now_us);
+        }
     }
 
     /// Whether units granted by the primary may be spent; `None` if another check is needed.
@@ -88,7 +139,7 @@ impl PrimaryMonitors {
         &self,
         server: &Server,
         times_us: (u64, u64),
-        marker: Option<u128>,
+        marker: SeenMarker,
         connection: u64,
         grace_us: u64,
     ) -> Option<bool> {
@@ -121,24 +172,25 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check: the request time of its reading, and the server's number of connections.
-    /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
-    pub(crate) fn finish_check(
+    /// Records a check. Returns whether the primary is new or changed, so that its leases must be
+    /// re-asserted.
+    pub(super) fn finish_check(
         &self,
         server: &Server,
         now_us: u64,
-        reading: Option<(u64, u64, MarkerReading)>,
+        reading: Option<PrimaryReading>,
     ) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(server.name.clone()).or_default();
         primary.is_checking = false;
-        primary.is_taken_over = false;
+        (primary.is_taken_over, primary.is_marker_moving) = (false, false);
         primary.address = server.address().cloned();
         let changed = match reading {
-            Some((sent_us, dials, reading)) => {
+            Some(PrimaryReading { sent_us, dials, key, marker }) => {
                 let first = !primary.monitor.has_marker();
                 primary.dials = dials;
-                primary.monitor.record_marker(sent_us, now_us, &reading) || first
+                primary.marker_key = Some(key);
+                primary.monitor.record_marker(sent_us, now_us, &marker) || first
             }
             None => {
                 primary.monitor.connection_lost();
@@ -179,12 +231,15 @@ impl PrimaryMonitors {
 
     /// Drops checks in flight, because their task panicked.
     pub(crate) fn forget_checks(&self) {
-        lock(&self.primaries)
-            .values_mut()
-            .for_each(|primary| (primary.is_checking, primary.is_taken_over) = (false, false));
+        for primary in lock(&self.primaries).values_mut() {
+            (primary.is_checking, primary.is_taken_over) = (false, false);
+            primary.is_marker_moving = false;
+        }
     }
 }
 
+/// The interval of readings of spare markers, much shorter than their TTL.
+const SPARE_PERIOD_US: u64 = 3_600_000_000;
 /// The retry time of a refusal in a grace period.
 const RETRY_AFTER_US: u64 = 1_000_000;
 /// Limit of checks to wait for. The first may have begun before a connection was lost.

@@ -156,10 +156,12 @@ impl Leases {
                     return;
                 }
                 Ok(_) => {
+                    entry.is_grant_discarded = true;
                     entry.lease.discard_reply(renewal.number, new_holder);
                     stats.stranded += entry.lease.take_stranded();
                 }
                 Err(_) => {
+                    entry.is_grant_discarded = false;
                     entry.lease.request_failed(renewal.number);
                     // A re-assertion is repeated until it succeeds.
                     entry.must_reassert |= renewal.request.want == 0;

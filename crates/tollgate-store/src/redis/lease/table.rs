@@ -209,6 +209,7 @@ impl LeaseTable {
             unmet_cost: 1,
             must_reassert: false,
             backoff_until_us: 0,
+            is_grant_discarded: false,
             params_changed_us: now_us,
         };
         entries.insert(address.tag, Box::new(entry));
@@ -330,6 +331,8 @@ pub(super) struct LeaseEntry {
     pub(super) must_reassert: bool,
     /// The earliest time of the next renewal after a failure.
     pub(super) backoff_until_us: u64,
+    /// Whether the store answered the failed renewal, but its grant could not be verified.
+    pub(super) is_grant_discarded: bool,
     /// The time of the last change of the limit's params.
     pub(super) params_changed_us: u64,
 }
@@ -384,7 +387,8 @@ impl LeaseEntry {
             return LeaseDecision::Refused(self.refusal(now_us, charge, leased));
         }
         if now_us < self.backoff_until_us && !self.lease.has_request_in_flight() {
-            return LeaseDecision::Failed;
+            let answers = self.is_grant_discarded;
+            return if answers { LeaseDecision::Direct } else { LeaseDecision::Failed };
         }
         self.unmet_cost = self.unmet_cost.max(charge.cost);
         LeaseDecision::Wait

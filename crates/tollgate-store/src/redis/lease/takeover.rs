@@ -4,12 +4,15 @@
 //! and no grace period begins. A process that cannot prove this waits a moment for other processes.
 
 use super::Leases;
+use super::primary_monitors::PrimaryReading;
 use crate::StoreError;
 use crate::lease::{MARKER_LUA, MarkerOwner, MarkerReading, ReplicationStatus};
 use crate::redis::batch::ScriptTables;
+use crate::redis::batch::connection_task::REDIRECTS_MAX;
 use crate::redis::batch::rows::{bytes, invalid_reply};
 use crate::redis::client::Servers;
 use crate::redis::client::connection::Link;
+use crate::redis::client::failure::FailureAction;
 use crate::redis::client::server::Server;
 use crate::redis::script::Script;
 use redis::Value;
@@ -23,6 +26,9 @@ use tokio::time::sleep;
 const POLLS: u32 = 100;
 /// The pause between two polls.
 const POLL: Duration = Duration::from_millis(5);
+
+/// Number of markers of each primary of a cluster, in different slots: any of them may move.
+const MARKERS: usize = 4;
 
 /// Reads the marker of a primary.
 static MARKER: LazyLock<Script> = LazyLock::new(|| Script::of(MARKER_LUA));
@@ -56,20 +62,32 @@ struct OtherServersMarker {
 }
 
 impl Leases {
-    /// Reads the marker of a primary, and claims the marker of another server. Also returns the
-    /// request time of the reading, and the server's number of connections.
+    /// Reads the marker of a primary, and claims the marker of another server.
     pub(super) async fn look_at_primary(
         &self,
         servers: &Arc<Servers>,
         server: &Arc<Server>,
-    ) -> Result<(u64, u64, MarkerReading), StoreError> {
+    ) -> Result<PrimaryReading, StoreError> {
         let (begun_us, mut claim, mut replaced) = (self.clock.now_us(), None, None);
         let (mut old_primary, mut polls) = (None, 0);
         loop {
             let (sent_us, dials) = (self.clock.now_us(), server.connects());
-            let foreign = match call_marker_script(servers, server, claim.take()).await? {
+            let (key, reply) = self.call_marker_script(servers, server, 0, claim.take()).await?;
+            let has_moved = self.monitors.has_marker_moved(server, &key);
+            let foreign = match reply {
                 MarkerReply::Own(reading) => {
-                    return Ok((sent_us, dials, MarkerReading { replaced, ..reading }));
+                    let mut age_us = reading.age_us;
+                    for index in 1..MARKERS {
+                        let spare = self.spare_age_us(servers, server, index, has_moved).await;
+                        age_us = age_us.max(spare);
+                    }
+                    let marker = MarkerReading { age_us, replaced, ..reading };
+                    return Ok(PrimaryReading { sent_us, dials, key, marker });
+                }
+                // The marker came with its slot, and says nothing about this server.
+                MarkerReply::OtherServers(foreign) if has_moved => {
+                    claim = Some((foreign, 0));
+                    continue;
                 }
                 MarkerReply::OtherServers(foreign) => foreign,
             };
@@ -93,6 +111,88 @@ impl Leases {
                 _ => claim = Some((foreign, waited_us)),
             }
         }
+    }
+
+    /// The age of a spare marker if the first one moved, else zero. Writes the spare one if it is
+    /// missing.
+    ///
+    /// A server that was emptied has no marker. So an old spare marker proves that a server whose
+    /// first marker is now in another slot lost nothing.
+    async fn spare_age_us(
+        &self,
+        servers: &Arc<Servers>,
+        server: &Arc<Server>,
+        index: usize,
+        has_moved: bool,
+    ) -> u64 {
+        let Some(key) = server.marker_key(index) else { return 0 };
+        let now_us = self.clock.now_us();
+        if !has_moved && !self.monitors.is_spare_due(server, &key, now_us) {
+            return 0;
+        }
+        let mut claim = None;
+        loop {
+            let called = self.call_marker_script(servers, server, index, claim.take());
+            match called.await {
+                Ok((_, MarkerReply::OtherServers(foreign))) => claim = Some((foreign, 0)),
+                Ok((key, MarkerReply::Own(reading))) => {
+                    self.monitors.record_spare(server, key, now_us);
+                    return if has_moved { reading.age_us } else { 0 };
+                }
+                // The next check tries again.
+                Err(_) => return 0,
+            }
+        }
+    }
+
+    /// Calls the marker script, which replaces the marker of another server by one of this age. If
+    /// the slot of the marker has moved, the server gets a marker in another slot. Also returns the
+    /// marker's key.
+    async fn call_marker_script(
+        &self,
+        servers: &Arc<Servers>,
+        server: &Arc<Server>,
+        index: usize,
+        claim: Option<(OtherServersMarker, u64)>,
+    ) -> Result<(Vec<u8>, MarkerReply), StoreError> {
+        let (args, mut redirects) = (marker_args(claim), 0);
+        loop {
+            let key = self.marker_key(server, index).await.ok_or_else(invalid_reply)?;
+            let mut tables = ScriptTables::default();
+            tables.key_index_of(key.clone());
+            let call = servers.script_call(&MARKER, &tables, args.clone(), None);
+            let failure = match server.background_call(&call).await {
+                Ok(value) => {
+                    let reply = marker_reply(value).ok_or_else(invalid_reply)?;
+                    return Ok((key, reply));
+                }
+                Err(failure) => failure,
+            };
+            if failure.action == FailureAction::NotPrimary {
+                server.record_failure(&failure.error);
+            }
+            if !failure.is_redirection() || redirects == REDIRECTS_MAX {
+                return Err(failure.error);
+            }
+            redirects += 1;
+            self.monitors.marker_moved(server);
+            server.record_redirect(&key, &failure.action);
+        }
+    }
+
+    /// The name of the marker key, after a refresh of the slot map if a slot moved. A server that
+    /// took over has all slots of the old one, and the marker is in the first of them.
+    async fn marker_key(&self, server: &Arc<Server>, index: usize) -> Option<Vec<u8>> {
+        for poll in 0..POLLS {
+            if let key @ Some(_) = server.marker_key(index) {
+                return key;
+            }
+            if poll == 0 {
+                self.monitors.marker_moved(server);
+            }
+            sleep(POLL).await;
+        }
+        None
     }
 
     /// Connects to the server whose marker this process knows, unless it is `new` itself.
@@ -138,31 +238,6 @@ fn parse_status(info: &str) -> Option<ReplicationStatus> {
         previous: id("master_replid2")?,
         previous_end: field("second_repl_offset")?.parse().ok()?,
     })
-}
-
-/// The name of the marker key, after a refresh of the slot map if a slot moved. A server that took
-/// over has all slots of the old one, and the marker is in the first of them.
-async fn marker_key(server: &Arc<Server>) -> Option<Vec<u8>> {
-    for _ in 0..POLLS {
-        match server.marker_key() {
-            None => sleep(POLL).await,
-            key => return key,
-        }
-    }
-    None
-}
-
-/// Calls the marker script, which replaces the marker of another server by one of this age.
-async fn call_marker_script(
-    servers: &Arc<Servers>,
-    server: &Arc<Server>,
-    claim: Option<(OtherServersMarker, u64)>,
-) -> Result<MarkerReply, StoreError> {
-    let mut tables = ScriptTables::default();
-    tables.key_index_of(marker_key(server).await.ok_or_else(invalid_reply)?);
-    let call = servers.script_call(&MARKER, &tables, marker_args(claim), None);
-    let value = servers.background_call_at(server, call).await?;
-    marker_reply(value).ok_or_else(invalid_reply)
 }
 
 /// The arguments of the marker script. A marker in `claim` is replaced by a marker of this age.

@@ -45,7 +45,7 @@ fn name(store: &RedisStore, limit: u64, params: &LimitParams) -> String {
 }
 
 /// A slot between two servers.
-struct Move<'a> {
+pub(crate) struct Move<'a> {
     slot: i64,
     from: &'a Server,
     to: &'a Server,
@@ -54,7 +54,7 @@ struct Move<'a> {
 
 impl<'a> Move<'a> {
     /// Begins to move the slot of `key`, which exists.
-    async fn begin(cluster: &'a Cluster, key: &str) -> Move<'a> {
+    pub(crate) async fn begin(cluster: &'a Cluster, key: &str) -> Move<'a> {
         let slot = cluster.servers[0].run(&format!("CLUSTER KEYSLOT {key}")).await;
         let redis::Value::Int(slot) = slot else { panic!("{slot:?}") };
         let mut own = 0;
@@ -70,13 +70,13 @@ impl<'a> Move<'a> {
     }
 
     /// Takes one key across.
-    async fn carry(&self, key: &str) {
+    pub(crate) async fn carry(&self, key: &str) {
         assert!(self.from.has(key).await, "{key} is still where it was");
         self.from.run(&format!("MIGRATE 127.0.0.1 {} {key} 0 10000", self.to.port)).await;
     }
 
     /// Ends it, as the servers themselves do.
-    async fn end(&self, cluster: &Cluster) {
+    pub(crate) async fn end(&self, cluster: &Cluster) {
         let done = format!("CLUSTER SETSLOT {} NODE {}", self.slot, self.ids[1]);
         self.to.run(&done).await;
         self.from.run(&done).await;

@@ -1,6 +1,7 @@
 //! On clusters of real servers.
 
 mod migrating_slot;
+mod moving_marker;
 mod primary_batches;
 
 use crate::leased::spread::Spread;

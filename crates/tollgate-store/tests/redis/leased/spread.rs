@@ -1,12 +1,13 @@
 //! Leases of many keys, wherever those are, with the servers failing meanwhile.
 
-use super::client::leased;
+use super::client::LEASING;
 use crate::support::a_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{
-    Answers, Charge, ChargeMode, Origin, ParamsId, RedisStore, Request, Store, StoreCall,
+    Answers, Charge, ChargeMode, GracePolicy, LeaseSettings, LeaseStore, Origin, ParamsId,
+    RedisStore, Request, Store, StoreCall,
 };
 
 /// What each key may have.
@@ -21,6 +22,8 @@ pub(crate) struct Spread {
     admitted: BTreeMap<u64, u64>,
     by_leases: u64,
     in_grace_periods: u64,
+    /// Requests that could not be decided.
+    pub(crate) failed: u64,
 }
 
 impl Spread {
@@ -30,14 +33,23 @@ impl Spread {
 
     /// The keys of this limit.
     pub(crate) fn of(limit: u64, nodes: Vec<RedisStore>) -> Self {
+        Self::with_policy(limit, nodes, LEASING.grace_policy)
+    }
+
+    pub(crate) fn with_policy(
+        limit: u64,
+        nodes: Vec<RedisStore>,
+        grace_policy: GracePolicy,
+    ) -> Self {
         let params = a_day(EACH);
         let enroll = |store: RedisStore| {
-            let params_id = leased(&store, &params).unwrap();
+            let leasing = LeaseSettings { grace_policy, ..LEASING };
+            let params_id = store.register_leased(&params, &leasing).unwrap();
             (store, params_id)
         };
         let nodes = nodes.into_iter().map(enroll).collect();
         let admitted = BTreeMap::new();
-        Self { nodes, limit, params, admitted, by_leases: 0, in_grace_periods: 0 }
+        Self { nodes, limit, params, admitted, by_leases: 0, in_grace_periods: 0, failed: 0 }
     }
 
     /// One request for a key at a node; `None` where it could not be decided.
@@ -54,7 +66,10 @@ impl Spread {
         }];
         let mut answers = Answers::default();
         let requests = [Request { charges: &charges, intent: Intent::Take }];
-        store.call(0, StoreCall::Decide(&requests), &mut answers).await.ok()?;
+        if store.call(0, StoreCall::Decide(&requests), &mut answers).await.is_err() {
+            self.failed += 1;
+            return None;
+        }
         let (admitted, rows) = answers.get(0).unwrap();
         // A refusal in a grace period is no decision.
         if rows[0].origin == Origin::GracePeriod {
@@ -85,13 +100,17 @@ impl Spread {
     /// No key may have more than its limit, but for what a store decided itself and then forgot.
     /// Most of it was decided by leases.
     pub(crate) fn check(&self, forgot: bool) {
+        self.check_limit(forgot);
+        let all: u64 = self.admitted.values().sum();
+        assert!(self.by_leases * 10 >= all * 8, "{} of {all}", self.by_leases);
+    }
+
+    pub(crate) fn check_limit(&self, forgot: bool) {
         let direct: u64 = self.nodes.iter().map(|(store, _)| store.lease_stats().direct).sum();
         for (key, admitted) in &self.admitted {
             let most = EACH + if forgot { direct } else { 0 };
             assert!(*admitted <= most, "key {key}: {admitted} of {EACH}, {direct} direct in all");
         }
-        let all: u64 = self.admitted.values().sum();
-        assert!(self.by_leases * 10 >= all * 8, "{} of {all}", self.by_leases);
     }
 
     /// Grace periods that nodes saw begin, and requests that were refused in one.
