@@ -45,6 +45,8 @@ pub(crate) struct Undecided {
     pub(crate) times_us: (u64, u64),
     /// When the store decided, and by its clock.
     pub(crate) decided_us: (u64, u64),
+    /// The primary that decided.
+    pub(crate) primary: usize,
     /// The mark that the answer showed.
     pub(crate) mark: SeenMarker,
     /// Whether the answer came from the server that the request was for.

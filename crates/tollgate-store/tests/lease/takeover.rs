@@ -3,7 +3,9 @@
 
 use crate::rng::Rng;
 use std::collections::BTreeSet;
-use tollgate_store::lease::{MarkerOwner, ReplicationStatus};
+use tollgate_store::lease::{
+    MarkerOwner, MarkerReading, PrimaryMonitor, ReplicationStatus, SeenMarker,
+};
 
 const SERVERS: usize = 3;
 
@@ -285,4 +287,20 @@ fn no_server_inherits_a_marker_without_every_write_acknowledged_under_it() {
         (proven, refuted) = (proven + world.proven, refuted + world.refuted);
     }
     assert!(proven > 1_000 && refuted > 1_000, "{proven} proven, {refuted} refuted");
+}
+
+/// The slot of the marker was moving, so nothing came with the decision.
+#[test]
+fn a_decision_without_a_marker_counts_after_a_later_reading() {
+    let (mut monitor, grace_us) = (PrimaryMonitor::default(), 1_000);
+    let marker = |run| MarkerReading { run, age_us: 5_000, replaced: None };
+    monitor.record_marker(10_000, 10_010, &marker(1));
+    let valid = |monitor: &PrimaryMonitor| {
+        monitor.is_decision_valid((10_100, 10_200), SeenMarker::NotRead, true, grace_us)
+    };
+    assert_eq!(valid(&monitor), None, "it may have been emptied since");
+    monitor.record_marker(10_300, 10_310, &marker(1));
+    assert_eq!(valid(&monitor), Some(true));
+    monitor.record_marker(10_400, 10_410, &MarkerReading { age_us: 100, ..marker(2) });
+    assert_eq!(valid(&monitor), Some(false), "it was emptied");
 }

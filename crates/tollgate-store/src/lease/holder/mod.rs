@@ -38,8 +38,8 @@ pub struct Lease {
     stranded: u64,
     in_flight: Option<InFlightRequest>,
     last_request_us: u64,
-    /// The send time of the last answered request.
-    last_answered_us: Option<u64>,
+    /// The time until which the store remembers the holder; `None` before the first reply.
+    holder_expires_us: Option<u64>,
     /// The instant before which the store has nothing to grant.
     ask_not_before_us: u64,
     demand: Demand,
@@ -108,7 +108,7 @@ impl Lease {
             stranded: 0,
             in_flight: None,
             last_request_us: now_us,
-            last_answered_us: None,
+            holder_expires_us: None,
             ask_not_before_us: 0,
             demand: Demand::new(now_us),
             snapshot: LimitSnapshot::default(),
@@ -295,14 +295,13 @@ impl Lease {
         // belong to another holder by now.
         if over || assert && self.ledger == 0 {
             self.reset_as(new_holder);
-        } else if !is_window(terms)
-            && self
-                .last_answered_us
-                .is_some_and(|answered_us| now_us >= answered_us + terms.holder_timeout_us())
-        {
+        } else if !is_window(terms) && self.holder_expires_us.is_some_and(|at_us| now_us >= at_us) {
             // The store may have dropped the holder, but not the ledger.
             self.replace_holder(new_holder);
         }
+        // The store may get this request, but the reply may be lost. Then these terms count.
+        let expires_us = now_us + terms.holder_timeout_us();
+        self.holder_expires_us = self.holder_expires_us.map(|at_us| at_us.min(expires_us));
         self.in_flight = Some(InFlightRequest {
             number,
             sent_us: now_us,
@@ -351,7 +350,7 @@ impl Lease {
         };
         let mut result =
             RenewalResult { rolled_back: reply.rolled_back, ..RenewalResult::default() };
-        self.last_answered_us = Some(request.sent_us);
+        self.holder_expires_us = Some(request.sent_us + terms.holder_timeout_us());
         self.expire(now_us);
         let own = self.switch_ledger(terms, reply, new_holder);
         self.summary = reply.summary;

@@ -150,3 +150,27 @@ fn few_requests_are_not_taken_for_many() {
     assert_eq!(want(1, 10_000_000), 10, "half of what was wanted before, and no more");
     assert_eq!(want(1, 20_000_000), 5);
 }
+
+/// The store keeps a holder by the lifetime that came with its last request.
+#[test]
+fn a_longer_lifetime_does_not_prolong_what_the_store_remembers() {
+    let terms = |lifetime_us| {
+        let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+        let gcra = tollgate_core::algorithm::Gcra::try_new(rate, Some(10_000)).unwrap();
+        LeaseTerms::for_limit(&LimitParams::Gcra(gcra), lifetime_us, 100, 8_000_000).unwrap()
+    };
+    let (short, long) = (terms(100_000), terms(3_000_000));
+    let asked = |answered: &LeaseTerms, unanswered: Option<&LeaseTerms>| {
+        let mut lease = Lease::new(holder(1), 0);
+        lease.start_request(answered, 1_000, (1, false), 1, holder(2));
+        lease.apply_reply(answered, 2_000, 1, &reply(7, 10), holder(2));
+        if let Some(terms) = unanswered {
+            lease.start_request(terms, 3_000, (1, false), 2, holder(3));
+            lease.request_failed(2);
+        }
+        lease.start_request(&long, 1_300_000, (1, false), 3, holder(4)).holder
+    };
+    assert_eq!(asked(&long, None), holder(1));
+    assert_eq!(asked(&short, None), holder(4));
+    assert_eq!(asked(&long, Some(&short)), holder(4), "the store may have got the last request");
+}

@@ -58,7 +58,7 @@ impl World {
         };
         self.nodes[node].foreign[primary] = Some((foreign, since_us));
         let age_us = self.nodes[node].watches[primary].marker_age_us(foreign, clock_us);
-        let says = self.primaries[primary].is_handed_over(foreign) && !self.rng.once_in(4);
+        let says = self.primaries[primary].is_handed_over(foreign) && !self.rng.once_in(6);
         let waited_us = clock_us - since_us;
         match age_us {
             Some(age_us) if says => self.claim(node, primary, Some((foreign, age_us))),
@@ -108,10 +108,19 @@ impl World {
                 let decided_us = (self.now_us, store.clock_us(self.now_us));
                 let mark = store.mark().map_or(SeenMarker::Missing, SeenMarker::Id);
                 // The slot of the mark may move at any time.
-                let moved = self.rng.once_in(4);
+                let moved = self.rng.once_in(6);
                 let (times_us, mark) =
                     ((sent_us, 0), if moved { SeenMarker::NotRead } else { mark });
-                let all = Undecided { key, cost, number, times_us, decided_us, mark, same_server };
+                let all = Undecided {
+                    key,
+                    cost,
+                    number,
+                    primary,
+                    times_us,
+                    decided_us,
+                    mark,
+                    same_server,
+                };
                 (Answer::Decided(all), 0)
             }
             Call::Ask { key, number, ask } => {
@@ -152,12 +161,12 @@ impl World {
 
     /// A limit that fails closed admits what a store decided that had lost nothing.
     fn believe(&mut self, node: usize, one: Undecided) -> Result<(), String> {
-        let (home, grace_us) = (self.homes[one.key].0, self.plan.terms_of(node).grace_us);
-        let watch = &mut self.nodes[node].watches[home];
+        let grace_us = self.plan.terms_of(node).grace_us;
+        let watch = &mut self.nodes[node].watches[one.primary];
         match watch.is_decision_valid(one.times_us, one.mark, one.same_server, grace_us) {
             None => {
                 self.nodes[node].undecided.push(one);
-                self.look(node, home);
+                self.look(node, one.primary);
             }
             Some(false) => watch.connection_lost(),
             Some(true) => {
