@@ -3,7 +3,6 @@
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
 use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
 use crate::rules::outcome;
-use crate::verdict::ShownParams;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::{Selected, Selection};
@@ -59,8 +58,7 @@ impl SingleVerdict {
     /// The verdict on the request of this [check](SingleCheck::selected).
     pub fn verdict<'a>(&self, selected: &Selected<'a>) -> Verdict<'a> {
         let Selected { limit, params, .. } = selected;
-        let shown = ShownParams::new(params);
-        Verdict::of_row(Row::new(limit, shown, self.outcome, self.source, 0))
+        Verdict::of_row(Row::new(limit, params, self.outcome, self.source, 0))
     }
 }
 

@@ -7,7 +7,6 @@ use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
 use crate::gate::{AdjustedCharge, DecisionRequest, RequestEnd, RequestedLimit, ReservedUnits};
 use crate::shed::{UpstreamOutcome, UpstreamReport};
-use crate::verdict::ShownParams;
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
@@ -45,9 +44,7 @@ struct SettledRow {
 impl SettledReservation {
     /// The answer of each limit to a request of cost one now.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        self.rows.iter().map(|row| {
-            Row::new(&row.limit, ShownParams::new(&row.params), row.outcome, row.source, 0)
-        })
+        self.rows.iter().map(|row| Row::new(&row.limit, &row.params, row.outcome, row.source, 0))
     }
 
     /// The [tightest](Row::tightest) row.

@@ -18,7 +18,6 @@ pub(crate) use shed::{ClassCounters, InFlightCount, ShedEntry, ShedRules, ShedSt
 use crate::engine::{Row, Source};
 use crate::gate::failure_policy;
 use crate::reservation::depends_on_answer;
-use crate::verdict::ShownParams;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
@@ -43,8 +42,6 @@ pub struct Rules {
     candidate_counters: Box<[Option<Arc<CandidateCounters>>]>,
     /// The store's ids of the policy's parameters, by [`Selected::params_index`].
     params_ids: Box<[ParamsId]>,
-    /// The window and the burst that rows show, by the same index.
-    shown_params: Box<[ShownParams]>,
     /// Whether the store leases the limit with these parameters.
     leased: Box<[bool]>,
     /// The parameters that this node enforces by itself while the store fails.
@@ -109,7 +106,6 @@ impl Rules {
         let (params_ids, leased): (Vec<_>, Vec<_>) = variants.clone().map(register).unzip();
         Ok(Self {
             params_ids: params_ids.into(),
-            shown_params: variants.clone().map(|one| ShownParams::new(&one.params)).collect(),
             leased: leased.into(),
             local_params: variants
                 .map(|variant| {
@@ -342,9 +338,7 @@ impl Rules {
         };
         let bucket = if self.buckets { stable_hash(selected.id, selected.key) } else { 0 };
         let outcome = outcome(selected, answer);
-        let shown = self.shown_params.get(selected.params_index).copied();
-        let shown = shown.unwrap_or_else(|| ShownParams::new(selected.params));
-        let mut row = Row::new(limit, shown, outcome, source, bucket);
+        let mut row = Row::new(limit, selected.params, outcome, source, bucket);
         row.unverified = selected.unverified;
         row.blocked = answer.blocked;
         row

@@ -55,29 +55,17 @@ pub struct Row<'g> {
     pub blocked: bool,
 }
 
-/// What a [`Row`] shows of its parameters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ShownParams {
-    window_us: Option<u64>,
-    burst: Option<u64>,
-}
-
-impl ShownParams {
-    pub(crate) fn new(params: &LimitParams) -> Self {
-        Self { window_us: params.window_us(), burst: params.burst() }
-    }
-}
-
 impl<'g> Row<'g> {
     #[inline]
     pub(crate) fn new(
         limit: &'g Limit,
-        ShownParams { window_us, burst }: ShownParams,
+        params: &LimitParams,
         outcome: Outcome,
         source: Source,
         bucket: u64,
     ) -> Self {
         let blocked = source == Source::Blocked;
+        let (window_us, burst) = (params.window_us(), params.burst());
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
@@ -86,7 +74,7 @@ impl<'g> Row<'g> {
     pub fn of_answer(limit: &'g Limit, params: &LimitParams, answer: &Answer) -> Self {
         Self::new(
             limit,
-            ShownParams::new(params),
+            params,
             answer.outcome,
             Source::of(limit, answer, Source::Memory, || limit.on_store_failure),
             0,
