@@ -15,12 +15,21 @@ const IMPORTS: [&str; 3] = [
     ". ./check.sh; . ./reserve.sh; . ./retry.sh",
 ];
 
+/// Sends `SIGNAL` to Tollgate and waits until none of its threads can run. `kill` returns before
+/// that: one thread has to run to stop the others, which may answer a request until then.
+const HALT: &str = r#"
+kill -s "$SIGNAL" "$TOLLGATE_PID"
+while cat /proc/"$TOLLGATE_PID"/task/*/status 2>/dev/null | grep -q '^State:[[:space:]][^TtZX]'
+do sleep 0.01
+done
+"#;
+
 /// Reserves, ends Tollgate with the signal during the work, and shows the result of that work.
 const STOP_DURING_WORK: [&str; 3] = [
     "import os, sys
 from reserve import reserved
 with reserved({'user': 'ann', 'action': 'complete'}, 500) as used:
-    os.system('kill -s ' + os.environ['SIGNAL'] + ' ' + os.environ['TOLLGATE_PID'])
+    os.system(os.environ['HALT'])
     used.append(120)
     print('worked')
 print('kept')
@@ -28,7 +37,7 @@ print('kept')
     "import { execSync } from 'node:child_process';
 import { reserved } from './reserve.mjs';
 const { text } = await reserved({ user: 'ann', action: 'complete' }, 500, async () => {
-  execSync('kill -s $SIGNAL $TOLLGATE_PID');
+  execSync(process.env.HALT);
   console.log('worked');
   return { text: 'kept', used: 120 };
 });
@@ -36,7 +45,7 @@ console.log(text);
 ",
     ". ./reserve.sh
 work() {
-    kill -s \"$SIGNAL\" \"$TOLLGATE_PID\"
+    eval \"$HALT\"
     printf 'worked\\n120\\n'
 }
 reserved ann 500 work && echo kept
@@ -49,7 +58,7 @@ const FAIL_DURING_WORK: [&str; 3] = [
 from reserve import reserved
 try:
     with reserved({'user': 'ann', 'action': 'complete'}, 500) as used:
-        os.system('kill -s ' + os.environ['SIGNAL'] + ' ' + os.environ['TOLLGATE_PID'])
+        os.system(os.environ['HALT'])
         raise KeyError('mine')
 except KeyError:
     print('mine')
@@ -58,7 +67,7 @@ except KeyError:
 import { reserved } from './reserve.mjs';
 try {
   await reserved({ user: 'ann', action: 'complete' }, 500, async () => {
-    execSync('kill -s $SIGNAL $TOLLGATE_PID');
+    execSync(process.env.HALT);
     throw new Error('mine');
   });
 } catch (error) {
@@ -67,7 +76,7 @@ try {
 ",
     ". ./reserve.sh
 work() {
-    kill -s \"$SIGNAL\" \"$TOLLGATE_PID\"
+    eval \"$HALT\"
     return 1
 }
 reserved ann 500 work >/dev/null || echo mine
@@ -80,7 +89,7 @@ const STOP_BETWEEN_TRIES: [&str; 3] = [
 from retry import wait_until_allowed
 who = {'user': 'ann', 'action': 'send'}
 print(wait_until_allowed(who))
-os.system('kill -s ' + os.environ['SIGNAL'] + ' ' + os.environ['TOLLGATE_PID'])
+os.system(os.environ['HALT'])
 print(wait_until_allowed(who))
 ",
     "import { execSync } from 'node:child_process';
@@ -88,13 +97,13 @@ import { waitUntilAllowed } from './retry.mjs';
 const who = { user: 'ann', action: 'send' };
 const show = (sent) => console.log(sent ? 'True' : 'False');
 show(await waitUntilAllowed(who));
-execSync('kill -s $SIGNAL $TOLLGATE_PID');
+execSync(process.env.HALT);
 show(await waitUntilAllowed(who));
 ",
     ". ./retry.sh
 show() { if wait_until_allowed ann 1; then echo True; else echo False; fi; }
 show
-kill -s \"$SIGNAL\" \"$TOLLGATE_PID\"
+eval \"$HALT\"
 show
 ",
 ];
@@ -163,7 +172,10 @@ fn during(language: usize, name: &str, program: &str, fail: &str, check: impl Fn
     for (signal, timeout) in SIGNALS {
         let (_folder, process, address) = started(&format!("{name}-{language}-{signal}"));
         let mut command = command(language, program, &address);
-        command.env("SIGNAL", signal).env("TOLLGATE_PID", process.id().to_string());
+        command
+            .env("HALT", HALT)
+            .env("SIGNAL", signal)
+            .env("TOLLGATE_PID", process.id().to_string());
         command.env("TOLLGATE_TIMEOUT", timeout).env("FAIL", fail);
         let (out, err) = output(&mut command);
         check(&out, &err);
