@@ -1,5 +1,9 @@
+use super::oracle::{Expected, ExpectedValue, expected};
 use super::{Node, ScalarKind, Value, parse};
 use crate::diagnostic::Diagnostic;
+use proptest::collection::vec;
+use proptest::prelude::{Just, ProptestConfig, Strategy, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::select;
 
 fn ok(text: &str) -> Node {
     parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error:?}"))
@@ -65,7 +69,7 @@ fn failures_have_their_codes() {
         ("a: b: c", "TG001", 1),
         ("a: *nowhere", "TG001", 1),
         ("a: 1\nb: 2\na: 3\n", "TG003", 3),
-        ("a: 1\n---\nb: 2\n", "TG009", 3),
+        ("a: 1\n---\nb: 2\n", "TG009", 2),
     ] {
         let error = err(text);
         println!("{}", error.render("f"));
@@ -91,4 +95,147 @@ fn bombs_are_refused() {
     let large = vec![b' '; super::BYTES_MAX + 1];
     assert!(parse(&large).is_err_and(|error| error.code == "TG007"));
     assert!(parse(b"a: \xff").is_err_and(|error| error.code == "TG008" && error.column == 4));
+}
+
+#[test]
+fn a_tag_must_fit_its_value() {
+    for text in ["a: !!int x", "a: !!bool 1", "a: !!null 1", "a: !!binary aGk=", "a: !mine 1"] {
+        assert_eq!(err(text).code, "TG001", "{text}");
+    }
+    for text in ["a: !!map [1]", "a: !!seq {}", "a: !!set {x}"] {
+        assert_eq!(err(text).code, "TG001", "{text}");
+    }
+    let Value::Map(entries) = ok("a: !!str 5\nb: ! 5\nc: !!int '5'\n").value else { panic!() };
+    let kinds = [ScalarKind::Text, ScalarKind::Text, ScalarKind::Unsigned(5)];
+    for ((_, node), expected) in entries.iter().zip(kinds) {
+        assert!(matches!(&node.value, Value::Scalar { kind, .. } if *kind == expected));
+    }
+}
+
+#[test]
+fn an_alias_cannot_be_inside_its_value() {
+    assert_eq!(err("a: &a [1, *a]").code, "TG001");
+    assert_eq!(err("&a {<<: *a}").code, "TG001");
+}
+
+#[test]
+fn an_alias_counts_the_levels_below_it() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let text = |levels| format!("a: &a {}\nb: {{c: {{d: {{e: *a}}}}}}\n", nested(levels));
+    ok(&text(super::DEPTH_MAX - 4));
+    assert_eq!(err(&text(super::DEPTH_MAX - 3)).code, "TG007");
+}
+
+fn shape(node: &Node) -> Expected {
+    let value = match &node.value {
+        Value::Null => ExpectedValue::Null,
+        Value::Scalar { kind: ScalarKind::Text, text } => ExpectedValue::Text(text.clone()),
+        Value::Scalar { kind, .. } => ExpectedValue::Other(*kind),
+        Value::List(items) => ExpectedValue::List(items.iter().map(shape).collect()),
+        Value::Map(entries) => ExpectedValue::Map(
+            entries.iter().map(|(key, node)| (key.text.clone(), shape(node))).collect(),
+        ),
+    };
+    Expected(value, (node.at.line, node.at.column))
+}
+
+/// What a file is made of.
+const PIECES: &[&str] = &[
+    "a",
+    "b",
+    "ü",
+    "x y",
+    "<<",
+    ": ",
+    ":",
+    "? ",
+    "- ",
+    "-",
+    ", ",
+    ",",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "&p ",
+    "*p",
+    "*p ",
+    "&q ",
+    "*q",
+    "'",
+    "\"",
+    "'t'",
+    "\"t\"",
+    "|\n  ",
+    ">\n  ",
+    "# c",
+    "#",
+    "!!str ",
+    "! ",
+    "1",
+    "0",
+    "-5",
+    "+3",
+    "1_000",
+    "0x1F",
+    "0o17",
+    "0b11",
+    "007",
+    "1.50",
+    ".5",
+    "inf",
+    "true",
+    "False",
+    "yes",
+    "off",
+    "~",
+    "null",
+    "NULL",
+    "\t",
+    "---\n",
+    "%YAML 1.2\n",
+    "18446744073709551616",
+    "--5",
+    "+-5",
+];
+
+/// A line of a block map.
+fn line() -> impl Strategy<Value = String> {
+    let key = select(&["a", "b", "c", "'d'", "<<", "1", "*p", "true"][..]);
+    let anchor = prop_oneof![8 => Just(""), 1 => Just("&p "), 1 => Just("&q ")];
+    let value = prop_oneof![
+        6 => select(PIECES).prop_map(str::to_owned),
+        2 => vec(select(PIECES), 1..4).prop_map(|pieces| format!("[{}]", pieces.join(", "))),
+        2 => vec((select(&["a", "b", "c"][..]), select(PIECES)), 0..3).prop_map(|pairs| {
+            let pairs: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }),
+        3 => select(&["*p", "1e3", "-2.5E-3", "1e"][..]).prop_map(str::to_owned),
+        1 => Just("[*p, *q]".to_owned()),
+    ];
+    (select(&["", "  ", "- ", "  - "][..]), key, anchor, value)
+        .prop_map(|(indent, key, anchor, value)| format!("{indent}{key}: {anchor}{value}\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn files_are_read_as_another_library_reads_them(
+        text in prop_oneof![
+            vec(select(PIECES), 0..16).prop_map(|pieces| pieces.concat()),
+            vec(line(), 0..8).prop_map(|lines| lines.concat()),
+        ],
+    ) {
+        let ours = parse(text.as_bytes()).ok().map(|node| shape(&node));
+        let theirs = expected(&text);
+        // A file without a value has no place.
+        let is_null = |node: &Option<Expected>| matches!(node, Some(Expected(ExpectedValue::Null, _)));
+        if !(is_null(&ours) && is_null(&theirs)) {
+            prop_assert_eq!(ours, theirs, "{:?}", text);
+        }
+    }
 }
