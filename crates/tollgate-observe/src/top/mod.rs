@@ -80,6 +80,15 @@ impl TopMeasure {
         }
     }
 
+    /// The measure that also counts these units if the key is near its limit.
+    const fn near(self) -> Option<Self> {
+        match self {
+            Self::Admitted => Some(Self::Near),
+            Self::ShedAdmitted => Some(Self::ShedNear),
+            _ => None,
+        }
+    }
+
     /// The measure that is subtracted from this one.
     const fn taken_off(self) -> Option<Self> {
         match self {
@@ -153,8 +162,7 @@ impl TopKeys {
                 (false, true) => (TopMeasure::Admitted, *taken),
             };
             if units > 0 && !selected.missing {
-                let near = (measure == TopMeasure::Admitted).then_some(TopMeasure::Near);
-                counter.add(*now_us, selected, outcome, units, (measure, near));
+                counter.add(*now_us, selected, outcome, units, measure);
             }
         }
     }
@@ -245,7 +253,7 @@ impl TopKeys {
 }
 
 impl<'k> RequestCounter<'_, 'k> {
-    /// Adds units to a key under `measure`, and under the near measure if the key is near its
+    /// Adds units to a key under `measure`, and under its near measure if the key is near its
     /// limit.
     #[inline(always)]
     fn add(
@@ -254,7 +262,7 @@ impl<'k> RequestCounter<'_, 'k> {
         selected: &Selected<'k>,
         outcome: &Outcome,
         units: u64,
-        (measure, near): (TopMeasure, Option<TopMeasure>),
+        measure: TopMeasure,
     ) {
         let hash = self.hash(selected);
         let shard = self.shard.as_mut();
@@ -267,7 +275,7 @@ impl<'k> RequestCounter<'_, 'k> {
         let key = (selected.key_index, selected.key);
         limit.summary(measure).add(hash, key, units, last);
         let is_near = remaining.saturating_mul(NEAR_FIFTHS) < capacity;
-        if let Some(near) = near.filter(|_| is_near) {
+        if is_near && let Some(near) = measure.near() {
             limit.summary(near).add(hash, key, units, last);
         }
     }

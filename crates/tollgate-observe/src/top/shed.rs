@@ -45,8 +45,8 @@ impl TopKeys {
             let Some(limit) = policy.position(&row.limit.name) else { continue };
             policy.select_one(limit, request.facts, request.cost, &mut selection);
             for selected in policy.selected(&selection).filter(|one| one.cost > 0) {
-                let measures = (TopMeasure::ShedAdmitted, Some(TopMeasure::ShedNear));
-                self.counter().add(now_us, &selected, &row.outcome, selected.cost, measures);
+                let measure = TopMeasure::ShedAdmitted;
+                self.counter().add(now_us, &selected, &row.outcome, selected.cost, measure);
             }
         }
     }

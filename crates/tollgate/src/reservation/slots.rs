@@ -6,8 +6,7 @@
 
 use super::in_flight::KeyedCharge;
 use crate::engine::Gate;
-use ahash::RandomState;
-use std::collections::HashMap;
+use slab::Slab;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::Receipt;
@@ -19,13 +18,8 @@ const RENEWALS_PER_TTL: u64 = 3;
 /// The slots of requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct SlotRegistry {
-    table: Mutex<SlotTable>,
-}
-
-#[derive(Debug, Default)]
-struct SlotTable {
-    last_id: u64,
-    slots: HashMap<u64, HeldSlot, RandomState>,
+    /// A slot stays while its request or a renewal refers to it.
+    slots: Mutex<Slab<HeldSlot>>,
 }
 
 /// A slot in use.
@@ -38,69 +32,76 @@ pub(super) struct HeldSlot {
     due_us: u64,
     /// Whether a renewal is calling the store.
     is_renewing: bool,
-    /// Whether the request ended during a renewal.
-    is_ended: bool,
+    request: RequestState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum RequestState {
+    Running,
+    /// Its end gives the slot back, and its guard still refers to the entry.
+    Ended,
+    /// Its guard is gone, so the renewal in progress removes the entry.
+    Dropped,
 }
 
 /// A request's hold on a slot. Dropping it ends the renewal.
 #[derive(Debug)]
 pub(super) struct SlotGuard {
     slots: Arc<SlotRegistry>,
-    id: u64,
+    index: usize,
 }
 
 impl SlotRegistry {
-    fn lock(&self) -> MutexGuard<'_, SlotTable> {
-        crate::sync::lock(&self.table)
+    fn lock(&self) -> MutexGuard<'_, Slab<HeldSlot>> {
+        crate::sync::lock(&self.slots)
     }
 
     pub(super) fn register(self: &Arc<Self>, slot: HeldSlot) -> SlotGuard {
-        let mut table = self.lock();
-        table.last_id += 1;
-        let id = table.last_id;
-        table.slots.insert(id, slot);
-        SlotGuard { slots: self.clone(), id }
+        let index = self.lock().insert(slot);
+        SlotGuard { slots: self.clone(), index }
     }
 
     /// Takes a slot that is due, and marks it as being renewed.
     fn take_due(&self, now_us: u64) -> Option<(RenewalGuard<'_>, HeldSlot)> {
-        let mut table = self.lock();
-        let mut all = table.slots.iter_mut();
-        let (id, slot) = all.find(|(_, slot)| slot.due_us <= now_us && !slot.is_renewing)?;
+        let mut slots = self.lock();
+        let mut all = slots.iter_mut();
+        let (index, slot) = all.find(|(_, slot)| {
+            slot.due_us <= now_us && !slot.is_renewing && slot.request == RequestState::Running
+        })?;
         slot.is_renewing = true;
-        Some((RenewalGuard { slots: self, id: *id }, slot.clone()))
+        Some((RenewalGuard { slots: self, index }, slot.clone()))
     }
 
     /// The time until the next slot is due, at most the renewal interval; `None` without slots.
     fn next_due_in_us(&self, now_us: u64) -> Option<u64> {
-        let table = self.lock();
-        let next_us = |slot: &HeldSlot| {
+        let slots = self.lock();
+        let next_us = |(_, slot): (_, &HeldSlot)| {
             slot.due_us.saturating_sub(now_us).min(slot.ttl_us / RENEWALS_PER_TTL)
         };
-        table.slots.values().map(next_us).min()
+        let running = slots.iter().filter(|(_, slot)| slot.request == RequestState::Running);
+        running.map(next_us).min()
     }
 }
 
 /// A renewal in progress. Dropping it without `complete` leaves the slot unchanged.
 struct RenewalGuard<'a> {
     slots: &'a SlotRegistry,
-    id: u64,
+    index: usize,
 }
 
 impl RenewalGuard<'_> {
     /// Ends the renewal; `None`: the store failed. Returns the slot to give back: the old one, or
     /// the new one if the request has ended.
     fn complete(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
-        let mut table = self.slots.lock();
-        // The entry is gone if its request was dropped.
-        let slot = table.slots.get_mut(&self.id)?;
+        let mut slots = self.slots.lock();
+        let slot = slots.get_mut(self.index)?;
         let Some(renewed) = renewed else {
             // A failed call may have taken a slot that is never given back, so the next call waits.
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
         // A request that has ended gives back the old slot itself.
-        if slot.is_ended {
+        if slot.request != RequestState::Running {
             return Some(renewed);
         }
         slot.due_us = HeldSlot::due_us(now_us, slot.ttl_us);
@@ -110,11 +111,11 @@ impl RenewalGuard<'_> {
 
 impl Drop for RenewalGuard<'_> {
     fn drop(&mut self) {
-        let mut table = self.slots.lock();
-        let Some(slot) = table.slots.get_mut(&self.id) else { return };
+        let mut slots = self.slots.lock();
+        let Some(slot) = slots.get_mut(self.index) else { return };
         slot.is_renewing = false;
-        if slot.is_ended {
-            table.slots.remove(&self.id);
+        if slot.request == RequestState::Dropped {
+            slots.remove(self.index);
         }
     }
 }
@@ -127,7 +128,7 @@ impl HeldSlot {
         now_us: u64,
     ) -> Self {
         let due_us = Self::due_us(now_us, ttl_us);
-        Self { charge, receipt, ttl_us, due_us, is_renewing: false, is_ended: false }
+        Self { charge, receipt, ttl_us, due_us, is_renewing: false, request: RequestState::Running }
     }
 
     fn due_us(now_us: u64, ttl_us: u64) -> u64 {
@@ -143,19 +144,20 @@ impl SlotGuard {
     /// Ends the slot and returns the receipt to give back; repeated calls return the same. A
     /// renewal in progress gives back its own slot.
     pub(super) fn end(&self) -> Option<Receipt> {
-        let mut table = self.slots.lock();
-        let slot = table.slots.get_mut(&self.id)?;
-        slot.is_ended = true;
+        let mut slots = self.slots.lock();
+        let slot = slots.get_mut(self.index)?;
+        slot.request = RequestState::Ended;
         Some(slot.receipt)
     }
 }
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        let mut table = self.slots.lock();
-        // A renewal of an ended slot removes the slot, so it must find it in the table.
-        if table.slots.get(&self.id).is_some_and(|slot| !(slot.is_ended && slot.is_renewing)) {
-            table.slots.remove(&self.id);
+        let mut slots = self.slots.lock();
+        match slots.get_mut(self.index) {
+            // The renewal removes it.
+            Some(slot) if slot.is_renewing => slot.request = RequestState::Dropped,
+            _ => drop(slots.try_remove(self.index)),
         }
     }
 }

@@ -57,21 +57,17 @@ impl Source {
         usual: Self,
         failure_policy: impl FnOnce() -> OnStoreFailure,
     ) -> Self {
-        match (answer.blocked, limit.mode) {
-            (true, _) => Self::Blocked,
-            (false, Mode::Shadow) if !answer.outcome.admitted => Self::Shadow,
-            (false, _) => match answer.origin {
-                Origin::State => usual,
-                Origin::Lease => Self::Lease,
-                Origin::CachedRefusal => Self::DenyCache,
-                Origin::GracePeriod => Self::FailClosed,
-                Origin::Failed(_) => match failure_policy() {
-                    OnStoreFailure::Open => Self::FailOpen,
-                    OnStoreFailure::Closed => Self::FailClosed,
-                    OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
-                        Self::LocalFallback
-                    }
-                },
+        match answer.origin {
+            _ if answer.blocked => Self::Blocked,
+            _ if !answer.outcome.admitted && limit.mode == Mode::Shadow => Self::Shadow,
+            Origin::State => usual,
+            Origin::Lease => Self::Lease,
+            Origin::CachedRefusal => Self::DenyCache,
+            Origin::GracePeriod => Self::FailClosed,
+            Origin::Failed(_) => match failure_policy() {
+                OnStoreFailure::Open => Self::FailOpen,
+                OnStoreFailure::Closed => Self::FailClosed,
+                OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => Self::LocalFallback,
             },
         }
     }

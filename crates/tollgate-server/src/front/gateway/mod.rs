@@ -97,8 +97,10 @@ impl Gateway {
                     break 'answered respond::ambiguous(&why, options.ambiguous_paths, answer);
                 }
             };
+            let mut now_us = began_us;
             if !admission.delay().is_zero() {
                 node.sleep(admission.delay()).await;
+                now_us = node.clock.now_us();
             }
             let (mut admission, mut error) = (Some(admission), None);
             if valid.max_forwards != Some(0) {
@@ -112,7 +114,7 @@ impl Gateway {
                     admission: &mut admission,
                     answer,
                 };
-                match exchange.run().await {
+                match exchange.run(now_us).await {
                     Ok(answered) => {
                         responded = Some(answered);
                         break 'answered Outcome::Admitted;

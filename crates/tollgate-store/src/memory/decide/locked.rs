@@ -42,6 +42,21 @@ impl ChargeCell {
         let found = CellPosition::Absent;
         Self { address, overflow: false, lock: 0, found, before: None }
     }
+
+    /// Its position now, among `count` cells of a request. What was done for another cell may have
+    /// moved it: to another array, or to another slot.
+    #[inline]
+    pub(super) fn found_again(
+        &self,
+        shard: &mut Shard,
+        params: &LimitParams,
+        count: usize,
+    ) -> CellPosition {
+        match self.found {
+            found if count == 1 && found != CellPosition::Absent => found,
+            _ => shard.find(params, self.address.tag),
+        }
+    }
 }
 
 impl MemoryStore {
@@ -178,8 +193,7 @@ fn charge_cells(
         if units == 0 {
             continue;
         }
-        // The charge before this one may have moved cells: to another array, or to another slot.
-        let found = shard.find(charge.params, tag);
+        let found = cell.found_again(shard, charge.params, cells.len());
         let receipt = shard.charge(shared, found, tag, charge, now_us, units);
         // A debt is never given back.
         let returnable = charge.mode.owed().is_none();
@@ -381,10 +395,11 @@ pub(super) fn look_for_room<'a>(
             && !cell.overflow
             && cell.found == CellPosition::Absent
             && let shard = &mut shards[cell.lock]
-            && shard.find(charge.params, cell.address.tag) == CellPosition::Absent
-            && !shard.has_room(shared, charge, now_us)
         {
-            (cell.overflow, cell.lock, full) = (true, usize::MAX, true);
+            cell.found = shard.find(charge.params, cell.address.tag);
+            if cell.found == CellPosition::Absent && !shard.has_room(shared, charge, now_us) {
+                (cell.overflow, cell.lock, full) = (true, usize::MAX, true);
+            }
         }
     }
     if full { Err(NoRoom) } else { Ok(()) }

@@ -187,8 +187,9 @@ impl Exchange<'_> {
         if !forward::write_response(parsed.status, shown, quota, self.answer) {
             return Err(ExchangeError::Protocol);
         }
-        let reason = parsed.reason(received.bytes());
-        if parsed.status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason) {
+        let (reason, status) = (parsed.reason(received.bytes()), parsed.status);
+        let is_usual = || status.canonical_reason().is_some_and(|text| text.as_bytes() == reason);
+        if !(status == StatusCode::OK && reason == b"OK" || is_usual()) {
             self.answer.reason.extend_from_slice(reason);
         }
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;

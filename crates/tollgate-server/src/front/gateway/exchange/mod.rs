@@ -162,11 +162,10 @@ impl<'a> ClientHop<'a> {
 
 impl Exchange<'_> {
     /// Sends the request to an upstream that the balancer picks, or to the next one if it cannot be
-    /// connected to, and writes the answer.
+    /// connected to, and writes the answer. The state of upstreams and pool is that of `now_us`.
     /// Returns the index of the upstream that responded, and the time of the answer.
-    pub(super) async fn run(&mut self) -> Result<(usize, u64), ExchangeError> {
+    pub(super) async fn run(&mut self, mut now_us: u64) -> Result<(usize, u64), ExchangeError> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
         let mut may_resend = self.may_send_twice();
         // An upstream often closes its idle connections together: the second send needs a new one.
