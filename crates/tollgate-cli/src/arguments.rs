@@ -1,4 +1,4 @@
-//! The arguments of the program, and the command that each of them runs.
+//! The command line: its arguments and its commands.
 
 use crate::command;
 use clap::{Parser, Subcommand};

@@ -38,34 +38,36 @@ pub trait Store: Send + Sync {
 
     /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
     /// nor a lock. Otherwise calls `otherwise`, and nothing has changed. The request is admitted
-    /// iff the answer is, or the charge is not enforced.
+    /// iff the answer is, or the charge is not enforced. A store calls `clock` at most once, while a
+    /// cell's memory is on its way, so `clock` must not block or call a store.
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
         otherwise: impl FnOnce(F) -> T,
     ) -> T {
-        let _ = (now_us, charge, intent);
+        let _ = (clock, charge, intent);
         otherwise(conclude)
     }
 
     /// Charges `cost` to all `limits` of one key or to none, if the store has state for each of
     /// them and needs no buffer. Returns the answer of the first of the
     /// [tightest](tollgate_core::header::tightness) limits, without receipt and `more_after_us`.
-    /// The request is admitted iff this answer is. `None`: nothing has changed.
+    /// The request is admitted iff this answer is. `None`: nothing has changed. `clock` is as in
+    /// [`decide_one`](Self::decide_one).
     #[inline(always)]
     fn decide_together<T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
         conclude: impl FnOnce(Answer) -> T,
     ) -> Option<T> {
-        let _ = (now_us, key, cost, limits, conclude);
+        let _ = (clock, key, cost, limits, conclude);
         None
     }
 

@@ -5,9 +5,9 @@ use crate::tree::{self, File, has_word};
 
 /// Crates no manifest of ours names, and why.
 const BANNED: &[(&str, &str)] = &[
-    ("serde_yaml", "unmaintained, and without positions: serde-saphyr"),
-    ("serde_yml", "unsound: serde-saphyr"),
-    ("figment", "one file, one reader: serde-saphyr"),
+    ("serde_yaml", "unmaintained, and without positions: granit-parser"),
+    ("serde_yml", "unsound: granit-parser"),
+    ("figment", "one file, one reader: granit-parser"),
     ("moka", "allocates on the hot path"),
     ("quanta", "not monotonic across cores"),
 ];

@@ -19,8 +19,12 @@ const IMPORTS: [&str; 3] = [
 /// that: one thread has to run to stop the others, which may answer a request until then.
 const HALT: &str = r#"
 kill -s "$SIGNAL" "$TOLLGATE_PID"
+tries=0
 while cat /proc/"$TOLLGATE_PID"/task/*/status 2>/dev/null | grep -q '^State:[[:space:]][^TtZX]'
-do sleep 0.01
+do
+    tries=$((tries + 1))
+    [ "$tries" -lt 1000 ] || exit 9
+    sleep 0.01
 done
 "#;
 

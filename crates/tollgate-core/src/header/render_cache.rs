@@ -193,11 +193,8 @@ pub(crate) fn begin_member(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
 #[inline]
 pub(crate) fn end_member(out: &mut Vec<u8>, remaining: u64, more_after_us: Option<u64>) {
     write::uint(out, remaining);
-    match more_after_us.map(|more_after_us| more_after_us.div_ceil(US_PER_S)) {
-        None => {}
-        // In one piece: most waits have one digit.
-        Some(digit @ 0..10) => out.extend_from_slice(&[b';', b't', b'=', b'0' + digit as u8]),
-        Some(seconds) => write::parameter(out, b";t=", seconds),
+    if let Some(more_after_us) = more_after_us {
+        write::parameter(out, b";t=", more_after_us.div_ceil(US_PER_S));
     }
 }
 

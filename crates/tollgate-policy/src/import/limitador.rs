@@ -264,7 +264,8 @@ fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
     }
 }
 
-/// Quotes a text for YAML if it needs quotes. In single quotes, only single quotes are special.
+/// Quotes a text for YAML if it needs quotes. In single quotes, only single quotes are special, but
+/// line ends are folded, so characters that no one sees are escaped in double quotes.
 fn quote(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
@@ -273,5 +274,14 @@ fn quote(text: &str) -> String {
     if is_name && !is_word && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', "''"))
+    let is_hidden = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    if !text.contains(is_hidden) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    let escape = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }

@@ -129,3 +129,22 @@ fn texts_stay_texts() {
     );
     assert_eq!(crate::compile(imported.text.as_bytes()).unwrap().limits.len(), 1);
 }
+
+#[test]
+fn texts_keep_characters_that_no_one_sees() {
+    for hidden in ["\\n", "\\0", "\\e", "\\u0007", "\\x7f", "\\u2028", "\\ufeff", "\\\\ \\\" ' \\n"]
+    {
+        let file = format!("- {{namespace: \"a{hidden}b\", max_value: 5, seconds: 60}}\n");
+        let imported = limitador(file.as_bytes()).unwrap().text;
+        let domain = |text: &str| {
+            let node = crate::yaml::parse(text.as_bytes()).unwrap();
+            let crate::yaml::Value::List(items) = &node.value else { return node };
+            items[0].clone()
+        };
+        let given = domain(&file).field("namespace").unwrap().text().unwrap().to_owned();
+        let limits = domain(&imported).field("limits").unwrap().clone();
+        let crate::yaml::Value::List(limits) = limits.value else { panic!("{imported}") };
+        let read = limits[0].field("match").unwrap().field("domain").unwrap();
+        assert_eq!(read.text(), Some(given.as_str()), "{imported}");
+    }
+}

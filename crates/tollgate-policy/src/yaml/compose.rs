@@ -1,6 +1,6 @@
 //! Composes the parser's events to a tree: anchors, merge keys and the types of scalars.
 
-use super::{Node, ScalarKind, Value, YamlKey, saturate};
+use super::{BYTES_MAX, Node, ScalarKind, Value, YamlKey, saturate};
 use crate::diagnostic::{Code, Diagnostic, Position, Severity, codes, quoted};
 use crate::schema;
 use granit_parser::{
@@ -8,10 +8,14 @@ use granit_parser::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// The longest name, in characters. YAML has 1,024 outside of braces, and JSON has no limit.
+const NAME_MAX: usize = 1 << 16;
 /// The most nodes of a file, with those that are kept for aliases.
 const NODES_MAX: usize = 4_000_000;
 /// The most nodes that aliases copy.
 const COPIED_MAX: usize = 100_000;
+/// The most text that is kept for aliases, and that aliases copy.
+const COPIED_BYTES_MAX: usize = BYTES_MAX;
 
 pub(super) struct Composer<'a> {
     parser: Parser<'a, StrInput<'a>>,
@@ -19,12 +23,22 @@ pub(super) struct Composer<'a> {
     anchors: FxHashMap<usize, Anchored>,
     nodes: usize,
     copied: usize,
+    copied_bytes: usize,
 }
 
 /// A finished node that an alias may copy.
 struct Anchored {
     node: Node,
+    extent: Extent,
+}
+
+/// The size of a tree.
+#[derive(Clone, Copy)]
+struct Extent {
     nodes: usize,
+    /// The bytes of names and scalars.
+    bytes: usize,
+    /// Levels of lists and maps.
     height: usize,
 }
 
@@ -40,9 +54,17 @@ impl<'a> Composer<'a> {
             emit_comments: false,
             flow_nesting_limit: depth_max,
             block_nesting_limit: depth_max,
+            simple_key_max_lookahead: NAME_MAX,
         };
         let parser = Parser::new_from_str_with_options(text, options);
-        Self { parser, depth_max, anchors: FxHashMap::default(), nodes: 0, copied: 0 }
+        Self {
+            parser,
+            depth_max,
+            anchors: FxHashMap::default(),
+            nodes: 0,
+            copied: 0,
+            copied_bytes: 0,
+        }
     }
 
     /// Reads the only document.
@@ -97,9 +119,10 @@ impl<'a> Composer<'a> {
         };
         let node = Node { at, value };
         if anchor != 0 {
-            let (nodes, height) = extent(&node);
-            self.count(nodes, at)?;
-            self.anchors.insert(anchor, Anchored { node: node.clone(), nodes, height });
+            let extent = Extent::of(&node);
+            self.count(extent.nodes, at)?;
+            self.count_bytes(extent.bytes, at)?;
+            self.anchors.insert(anchor, Anchored { node: node.clone(), extent });
         }
         Ok(node)
     }
@@ -134,7 +157,9 @@ impl<'a> Composer<'a> {
             return Err(duplicate(key));
         }
         if !merged.is_empty() {
-            merge(&mut entries, merged)?;
+            let mut seen = entries.iter().map(|(key, _)| key.text.clone()).collect();
+            let mut all = merged.into_iter();
+            all.try_for_each(|node| merge(&mut entries, &mut seen, node))?;
         }
         Ok(Value::Map(entries))
     }
@@ -146,24 +171,30 @@ impl<'a> Composer<'a> {
         let node = self.node(event, span, depth)?;
         match node.value {
             Value::Scalar { text, .. } => Ok(Key::Field(YamlKey { at: node.at, text })),
-            _ => Err(syntax(node.at, "the name of a field is text")),
+            _ => Err(invalid(node.at, "the name of a field is text", "write the name as text")),
         }
     }
 
     /// Copies the node of an anchor to the place of its alias.
     fn copy(&mut self, anchor: usize, at: Position, depth: usize) -> Result<Node, Diagnostic> {
         let Some(anchored) = self.anchors.get(&anchor) else {
-            return Err(syntax(at, "this alias is inside the value that it names"));
+            let message = "this alias is inside the value that it names, or names a `<<`";
+            return Err(invalid(at, message, "write the value out"));
         };
-        let (nodes, height) = (anchored.nodes, anchored.height);
-        let node = anchored.node.clone();
-        self.copied += nodes;
+        let extent = anchored.extent;
+        self.copied += extent.nodes;
         if self.copied > COPIED_MAX {
             return Err(too_many(at));
         }
-        self.count(nodes, at)?;
-        self.enter(at, depth, height)?;
-        Ok(node)
+        self.count(extent.nodes, at)?;
+        self.count_bytes(extent.bytes, at)?;
+        self.enter(at, depth, extent.height)?;
+        Ok(self.anchors[&anchor].node.clone())
+    }
+
+    fn count_bytes(&mut self, bytes: usize, at: Position) -> Result<(), Diagnostic> {
+        self.copied_bytes += bytes;
+        if self.copied_bytes > COPIED_BYTES_MAX { Err(too_many(at)) } else { Ok(()) }
     }
 
     fn count(&mut self, nodes: usize, at: Position) -> Result<(), Diagnostic> {
@@ -185,7 +216,10 @@ impl<'a> Composer<'a> {
         let at = at(*error.marker());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => self.too_deep(at),
-            ErrorKind::UnknownAnchor => syntax(at, "no anchor above has the name of this alias"),
+            ErrorKind::UnknownAnchor => {
+                let message = "no anchor above has the name of this alias";
+                invalid(at, message, "define the anchor above, with `&` and this name")
+            }
             kind => syntax(at, &kind.to_string()),
         }
     }
@@ -233,8 +267,8 @@ fn resolve(text: &str) -> Option<ScalarKind> {
     })
 }
 
-/// An integer: `1_000`, `0x1f`, `0o17`, `0b11`. One that starts with `0` is none: `007` is read as
-/// seven by some and as an octal number by others.
+/// An integer: `1_000`, `0x1f`, `0o17`, `0b11`. `007` is a number and not an integer: some read it
+/// as an octal one.
 fn unsigned(text: &str) -> Option<u64> {
     let (radix, digits) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &text[2..]),
@@ -254,17 +288,29 @@ fn is_core(tag: Option<&Tag>, kind: &str) -> bool {
     tag.is_none_or(|tag| tag.core_suffix() == Some(kind) || tag.original() == "!")
 }
 
-/// The nodes of a tree, and its levels of lists and maps.
-fn extent(node: &Node) -> (usize, usize) {
-    let below = |nodes: &mut dyn Iterator<Item = &Node>| {
-        nodes
-            .map(extent)
-            .fold((1, 1), |(nodes, height), (more, levels)| (nodes + more, height.max(levels + 1)))
-    };
-    match &node.value {
-        Value::Null | Value::Scalar { .. } => (1, 0),
-        Value::List(items) => below(&mut items.iter()),
-        Value::Map(entries) => below(&mut entries.iter().map(|(_, value)| value)),
+impl Extent {
+    fn of(node: &Node) -> Self {
+        let mut all = Self { nodes: 1, bytes: 0, height: 0 };
+        match &node.value {
+            Value::Null => {}
+            Value::Scalar { text, .. } => all.bytes = text.len(),
+            Value::List(items) => all.add(items.iter().map(|item| (0, item))),
+            Value::Map(entries) => {
+                all.add(entries.iter().map(|(key, value)| (key.text.len(), value)));
+            }
+        }
+        all
+    }
+
+    /// Adds the children of a list or a map, each with the bytes of its name.
+    fn add<'n>(&mut self, children: impl Iterator<Item = (usize, &'n Node)>) {
+        self.height = 1;
+        for (name_bytes, child) in children {
+            let below = Self::of(child);
+            self.nodes += below.nodes;
+            self.bytes += name_bytes + below.bytes;
+            self.height = self.height.max(below.height + 1);
+        }
     }
 }
 
@@ -274,26 +320,24 @@ fn repeated(entries: &[(YamlKey, Node)]) -> Option<&YamlKey> {
     entries.iter().map(|(key, _)| key).find(|key| !seen.insert(&key.text))
 }
 
-/// Adds the entries of `maps`, the first of each name, to those that a map has itself.
-fn merge(entries: &mut Vec<(YamlKey, Node)>, maps: Vec<Node>) -> Result<(), Diagnostic> {
-    let mut seen: FxHashSet<String> = entries.iter().map(|(key, _)| key.text.clone()).collect();
-    for node in maps {
-        let maps = match node.value {
-            Value::List(items) => items,
-            value => vec![Node { value, ..node }],
-        };
-        for node in maps {
-            match node.value {
-                Value::Null => {}
-                Value::Map(more) => {
-                    entries
-                        .extend(more.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
-                }
-                _ => return Err(syntax(node.at, "`<<` takes a map or a list of maps")),
-            }
+/// Adds to `entries` those of a map, or of a list of maps, whose names are not `seen`.
+fn merge(
+    entries: &mut Vec<(YamlKey, Node)>,
+    seen: &mut FxHashSet<String>,
+    node: Node,
+) -> Result<(), Diagnostic> {
+    match node.value {
+        Value::Null => Ok(()),
+        Value::List(items) => items.into_iter().try_for_each(|item| merge(entries, seen, item)),
+        Value::Map(more) => {
+            entries.extend(more.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
+            Ok(())
+        }
+        Value::Scalar { .. } => {
+            let message = "`<<` takes a map or a list of maps";
+            Err(invalid(node.at, message, "write `<<: *name` with a map above"))
         }
     }
-    Ok(())
 }
 
 /// The parser does not know which map it reads. A key of a tier map may be an API key, so only
@@ -308,7 +352,7 @@ fn duplicate(key: &YamlKey) -> Diagnostic {
 }
 
 fn wrong_tag(at: Position) -> Diagnostic {
-    syntax(at, "the tag (`!`) of this value does not fit it")
+    invalid(at, "the tag (`!`) of this value does not fit it", "remove the tag")
 }
 
 fn too_many(at: Position) -> Diagnostic {
@@ -317,7 +361,10 @@ fn too_many(at: Position) -> Diagnostic {
 }
 
 fn syntax(at: Position, message: &str) -> Diagnostic {
-    let help = "check the indentation, quotes and brackets here and just above";
+    invalid(at, message, "check the indentation, quotes and brackets here and just above")
+}
+
+fn invalid(at: Position, message: &str, help: &str) -> Diagnostic {
     failure(codes::SYNTAX, at, message, help)
 }
 

@@ -135,26 +135,26 @@ impl Store for MemoryStore {
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
         otherwise: impl FnOnce(F) -> T,
     ) -> T {
         let address = self.addresses.address(charge.limit, charge.key);
-        self.decide_lock_free(address, now_us, charge, intent, conclude, otherwise)
+        self.decide_lock_free(address, clock, charge, intent, conclude, otherwise)
     }
 
     #[inline(always)]
     fn decide_together<T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
         conclude: impl FnOnce(Answer) -> T,
     ) -> Option<T> {
-        self.decide_known(now_us, key, cost, limits, conclude)
+        self.decide_known(clock, key, cost, limits, conclude)
     }
 
     // Inlined, so that a caller that only decides contains no code for the other calls.

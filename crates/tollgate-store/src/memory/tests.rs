@@ -288,7 +288,7 @@ fn take_group(store: &MemoryStore, key: &[u8]) -> bool {
         let params = params(2);
         RegisteredLimit { id, params, params_id: store.register_grouped(&params) }
     });
-    if let Some(answer) = store.decide_together(NOW_US, key, 1, &limits, |answer| answer) {
+    if let Some(answer) = store.decide_together(|| NOW_US, key, 1, &limits, |answer| answer) {
         return answer.outcome.admitted;
     }
     let charges = limits.each_ref().map(|limit| limit.charge(key, 1));

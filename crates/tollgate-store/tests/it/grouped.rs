@@ -14,7 +14,7 @@ fn limits_that_share_a_cell_are_all_charged_or_none() {
     let store = MemoryStore::default();
     let limit = RegisteredLimit { id: 1, params, params_id: store.register_grouped(&params) };
     let limits = [limit, limit];
-    let take = |at_us| store.decide_together(at_us, b"key", 1, &limits, |answer| answer.outcome);
+    let take = |at_us| store.decide_together(|| at_us, b"key", 1, &limits, |answer| answer.outcome);
     assert!(take(NOW_US).is_none(), "the store has no state yet");
     let charges = [limit.charge(b"key", 1)];
     let request = |intent| Request { charges: &charges, intent };

@@ -133,6 +133,19 @@ impl Clock for LimiterClock {
     }
 }
 
+impl LimiterClock {
+    /// The time, read when it is asked for. A clock of the user is read before: inside the store it
+    /// might block, or call the store.
+    #[inline(always)]
+    fn reader(&self) -> impl FnOnce() -> u64 + '_ {
+        let read_us = match self {
+            Self::Process(_) => None,
+            Self::Other(clock) => Some(clock.now_us()),
+        };
+        move || read_us.unwrap_or_else(|| self.now_us())
+    }
+}
+
 impl Limiter {
     /// A limiter in memory, with the process's clock: see [`Limiter`].
     pub fn new(quota: Quota) -> Self {

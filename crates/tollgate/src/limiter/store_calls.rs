@@ -6,7 +6,6 @@ use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::header::tightness;
@@ -52,7 +51,7 @@ impl<S: Store> Inner<S> {
     {
         match &self.limits[..] {
             [limit] => self.check_one(limit, key, cost),
-            _ => self.check_together(None, key, cost),
+            _ => self.check_together(key, cost),
         }
     }
 
@@ -62,26 +61,25 @@ impl<S: Store> Inner<S> {
     where
         S: Store<Undecided = Infallible>,
     {
-        let now_us = self.now_us();
         let (charge, intent) = (limit.charge(key, cost), Intent::Take);
-        let together = move |_| self.check_together(NonZeroU64::new(now_us), key, cost);
-        self.store.decide_one(now_us, &charge, intent, decision_of, together)
+        let together = move |_| self.check_together(key, cost);
+        self.store.decide_one(self.clock.reader(), &charge, intent, decision_of, together)
     }
 
     /// [`check_now`](Self::check_now) of several quotas, or of state that is new or beyond one
-    /// word. Reads the clock without `now_us`.
+    /// word.
     #[inline(never)]
-    fn check_together(&self, now_us: Option<NonZeroU64>, key: &[u8], cost: u64) -> Decision
+    fn check_together(&self, key: &[u8], cost: u64) -> Decision
     where
         S: Store<Undecided = Infallible>,
     {
-        let now_us = now_us.map_or_else(|| self.now_us(), NonZeroU64::get);
-        let known = self.store.decide_together(now_us, key, cost, &self.limits, decision_of);
+        let clock = self.clock.reader();
+        let known = self.store.decide_together(clock, key, cost, &self.limits, decision_of);
         if let Some(decision) = known {
             return decision;
         }
         let conclude = |standing: Standing, _: &[Answer]| standing.into();
-        infallible(self.decide_batch(now_us, key, cost, Intent::Take, conclude))
+        infallible(self.decide_batch(key, cost, Intent::Take, conclude))
     }
 
     #[inline]
@@ -112,12 +110,12 @@ impl<S: Store> Inner<S> {
     where
         S: Store<Undecided = Infallible>,
     {
-        let (now_us, intent) = (self.now_us(), Intent::Take);
-        let batch =
-            || infallible(self.decide_batch(now_us, key, cost, intent, |_, rows| tightest(rows)));
+        let intent = Intent::Take;
+        let batch = || infallible(self.decide_batch(key, cost, intent, |_, rows| tightest(rows)));
         let [limit] = &self.limits[..] else { return conclude(batch()) };
         let charge = limit.charge(key, cost);
-        self.store.decide_one(now_us, &charge, intent, conclude, |conclude| conclude(batch()))
+        let clock = self.clock.reader();
+        self.store.decide_one(clock, &charge, intent, conclude, |conclude| conclude(batch()))
     }
 
     /// [`reserve`](Self::reserve) with the figures of the tightest quota.
@@ -145,17 +143,17 @@ impl<S: Store> Inner<S> {
         intent: Intent,
         conclude: impl FnOnce(Standing, &[Answer]) -> T + Copy + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
-        let now_us = self.now_us();
         let [limit] = &self.limits[..] else {
-            return self.decide_batch(now_us, key, cost, intent, conclude);
+            return self.decide_batch(key, cost, intent, conclude);
         };
         let conclude_row = move |row: Answer| {
             let standing = Standing::of_row(row.outcome.admitted, &row, firm_wait_us(limit, &row));
             StoreReply::Now(Ok(conclude(standing, std::slice::from_ref(&row))))
         };
         let charge = limit.charge(key, cost);
-        self.store.decide_one(now_us, &charge, intent, conclude_row, move |_| {
-            self.decide_batch(now_us, key, cost, intent, conclude)
+        let clock = self.clock.reader();
+        self.store.decide_one(clock, &charge, intent, conclude_row, move |_| {
+            self.decide_batch(key, cost, intent, conclude)
         })
     }
 
@@ -164,13 +162,12 @@ impl<S: Store> Inner<S> {
     #[inline(never)]
     fn decide_batch<'a, T: 'a>(
         &'a self,
-        now_us: u64,
         key: &'a [u8],
         cost: u64,
         intent: Intent,
         conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
-        let charges = self.charges(key, cost);
+        let (now_us, charges) = (self.now_us(), self.charges(key, cost));
         let mut answers = ANSWERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let conclude = move |answers: Answers| {
             let (admitted, rows) = answers.get(0).unwrap_or((true, &[]));

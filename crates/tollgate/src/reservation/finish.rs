@@ -93,8 +93,9 @@ impl<S: Store> Gate<S> {
     ) -> Option<UnfinishedCharges<S::Undecided>> {
         let mut answers = ANSWERS.with(BufferPool::take);
         let mut calls = SmallVec::new();
-        let is_any_local = held.state.charges.iter().any(|held| held.charge.is_local());
-        for is_local in [false, true].into_iter().take(1 + usize::from(is_any_local)) {
+        let is_any_local = held.state.charges.iter().any(|one| one.charge.is_local());
+        let stores: &[bool] = if is_any_local { &[false, true] } else { &[false] };
+        for &is_local in stores {
             let (adjustments, adjusted) = held.adjustments(is_local);
             if !adjustments.is_empty() {
                 let all = (&*adjustments, &*adjusted);

@@ -14,6 +14,8 @@ use tollgate_store::{Adjustment, Change, Store, StoreCall};
 
 /// Renewals per `ttl`, so that the store may fail for a while.
 const RENEWALS_PER_TTL: u64 = 3;
+/// Free entries that are kept, at most.
+const KEPT_MAX: usize = 4_096;
 
 /// The slots of requests in flight.
 #[derive(Debug, Default)]
@@ -38,9 +40,9 @@ pub(super) struct HeldSlot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum RequestState {
     Running,
-    /// Its end gives the slot back, and its guard still refers to the entry.
+    /// The request has ended and gives back the slot. Its guard still refers to the entry.
     Ended,
-    /// Its guard is gone, so the renewal in progress removes the entry.
+    /// The guard of the request is gone, so the renewal in progress removes the entry.
     Dropped,
 }
 
@@ -100,7 +102,8 @@ impl RenewalGuard<'_> {
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
-        // A request that has ended gives back the old slot itself.
+        // A request that has ended gives back the old slot itself, and the `ttl` frees that of one
+        // that was dropped.
         if slot.request != RequestState::Running {
             return Some(renewed);
         }
@@ -115,8 +118,16 @@ impl Drop for RenewalGuard<'_> {
         let Some(slot) = slots.get_mut(self.index) else { return };
         slot.is_renewing = false;
         if slot.request == RequestState::Dropped {
-            slots.remove(self.index);
+            remove(&mut slots, self.index);
         }
+    }
+}
+
+/// Removes an entry. A search visits free entries too, so the room of a peak is given back after it.
+fn remove(slots: &mut Slab<HeldSlot>, index: usize) {
+    slots.try_remove(index);
+    if slots.is_empty() && slots.capacity() > KEPT_MAX {
+        *slots = Slab::new();
     }
 }
 
@@ -157,7 +168,7 @@ impl Drop for SlotGuard {
         match slots.get_mut(self.index) {
             // The renewal removes it.
             Some(slot) if slot.is_renewing => slot.request = RequestState::Dropped,
-            _ => drop(slots.try_remove(self.index)),
+            _ => remove(&mut slots, self.index),
         }
     }
 }

@@ -57,9 +57,13 @@ impl Source {
         usual: Self,
         failure_policy: impl FnOnce() -> OnStoreFailure,
     ) -> Self {
+        if answer.blocked {
+            return Self::Blocked;
+        }
+        if !answer.outcome.admitted && limit.mode == Mode::Shadow {
+            return Self::Shadow;
+        }
         match answer.origin {
-            _ if answer.blocked => Self::Blocked,
-            _ if !answer.outcome.admitted && limit.mode == Mode::Shadow => Self::Shadow,
             Origin::State => usual,
             Origin::Lease => Self::Lease,
             Origin::CachedRefusal => Self::DenyCache,

@@ -97,6 +97,28 @@ impl Clock for Jumping {
     }
 }
 
+/// A clock that asks another limiter.
+struct Asking(Limiter);
+
+impl Clock for Asking {
+    fn now_us(&self) -> u64 {
+        u64::from(self.0.check("clock").is_admitted())
+    }
+}
+
+#[test]
+fn a_clock_may_use_a_limiter() {
+    for quota in quotas(3) {
+        let clock = Arc::new(Asking(Limiter::new(quota)));
+        let limiter = Limiter::builder(quota).clock(clock).build().unwrap();
+        assert!(limiter.check("a").is_admitted());
+        for _ in 0..5 {
+            let _ = limiter.check("a");
+            let _ = limiter.reserve("a", 1);
+        }
+    }
+}
+
 proptest! {
     /// Whatever the clock shows, there is an answer.
     #[test]

@@ -11,8 +11,12 @@ use tollgate::engine::{AdmissionOptions, Gate, GateBuffers, InFlightCharges};
 const SECOND_US: u64 = 1_000_000;
 
 fn gate() -> Gate<Faulty> {
-    let limits = "  - {name: slots, key: [user], algorithm: concurrency, rate: 2, ttl: 30s}\n";
-    Gate::new(setup(limits), Faulty::default()).unwrap()
+    gate_of(2)
+}
+
+fn gate_of(slots: u64) -> Gate<Faulty> {
+    let limit = "{name: slots, key: [user], algorithm: concurrency, ttl: 30s, rate:";
+    Gate::new(setup(&format!("  - {limit} {slots}}}\n")), Faulty::default()).unwrap()
 }
 
 fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<InFlightCharges> {
@@ -110,6 +114,49 @@ fn an_end_during_a_renewal_frees_the_slot() {
     }
     assert_eq!(left(&gate, now_us), 2);
     assert_eq!(now(gate.renew_slots(now_us)), None);
+}
+
+/// A request is dropped while the store takes its time with a renewal, and another one comes.
+#[test]
+fn a_drop_during_a_renewal_costs_no_other_request_its_slot() {
+    let gate = gate_of(3);
+    let dropped = pass(&gate, NOW_US).unwrap();
+    let now_us = NOW_US + 15 * SECOND_US;
+    gate.store().set_slow(true);
+    let other = {
+        let mut renewing = pin!(gate.renew_slots(now_us));
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(renewing.as_mut().poll(context).is_pending());
+        gate.store().set_slow(false);
+        drop(dropped);
+        let other = pass(&gate, now_us).unwrap();
+        while renewing.as_mut().poll(context).is_pending() {}
+        other
+    };
+    // The slot of the first is free after its `ttl`, that of the other one is renewed.
+    for second in 16..100 {
+        assert!(now(gate.renew_slots(NOW_US + second * SECOND_US)).is_some());
+        let free = if second < 30 { 1 } else { 2 };
+        assert_eq!(left(&gate, NOW_US + second * SECOND_US), free, "second {second}");
+    }
+    now(gate.finish(NOW_US + 100 * SECOND_US, other));
+    assert_eq!(left(&gate, NOW_US + 100 * SECOND_US), 3);
+    assert_eq!(now(gate.renew_slots(NOW_US + 100 * SECOND_US)), None);
+}
+
+/// The store takes its time with the end of a request.
+#[test]
+fn nobody_renews_a_slot_whose_request_has_ended() {
+    let gate = gate();
+    let held = pass(&gate, NOW_US).unwrap();
+    gate.store().set_slow(true);
+    let mut ending = pin!(gate.finish(NOW_US, held));
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(ending.as_mut().poll(context).is_pending());
+    gate.store().set_slow(false);
+    assert_eq!(now(gate.renew_slots(NOW_US + 20 * SECOND_US)), None);
+    while ending.as_mut().poll(context).is_pending() {}
+    assert_eq!(left(&gate, NOW_US + 20 * SECOND_US), 2);
 }
 
 /// Renewal stops, as when a runtime ends.

@@ -97,6 +97,7 @@ impl Gateway {
                     break 'answered respond::ambiguous(&why, options.ambiguous_paths, answer);
                 }
             };
+            // Good enough after a decision, which is short beside cool-downs and idle times.
             let mut now_us = began_us;
             if !admission.delay().is_zero() {
                 node.sleep(admission.delay()).await;

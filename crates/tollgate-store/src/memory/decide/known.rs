@@ -36,18 +36,18 @@ impl MemoryStore {
     #[inline]
     pub(crate) fn decide_known<T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
         conclude: impl FnOnce(Answer) -> T,
     ) -> Option<T> {
         match limits {
-            [limit] => self.take_locked(now_us, key, cost, limit).map(conclude),
+            [limit] => self.take_locked(clock(), key, cost, limit).map(conclude),
             few if few.len() <= GROUP_FEW => {
-                self.take_together::<GROUP_FEW, T>(now_us, key, cost, few, conclude)
+                self.take_together::<GROUP_FEW, T>(clock, key, cost, few, conclude)
             }
-            many => self.take_together::<GROUP_MAX, T>(now_us, key, cost, many, conclude),
+            many => self.take_together::<GROUP_MAX, T>(clock, key, cost, many, conclude),
         }
     }
 
@@ -55,7 +55,7 @@ impl MemoryStore {
     #[inline(always)]
     fn take_together<const MAX: usize, T>(
         &self,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
@@ -75,6 +75,7 @@ impl MemoryStore {
             // Before the lock, so that cache misses overlap. Limits on one key have one home.
             slots.prefetch(|len| home::<1>(hashed, len));
         }
+        let now_us = clock();
         let shard = lock(&self.shards[home_shard].0);
         let slots = &*shard.narrow.slots;
         let mut charged: [ChargedSlot<'_>; MAX] = [(None, 0); MAX];

@@ -20,7 +20,7 @@ impl MemoryStore {
     pub(crate) fn decide_lock_free<T, F: FnOnce(Answer) -> T>(
         &self,
         address: CellAddress,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -28,7 +28,7 @@ impl MemoryStore {
     ) -> T {
         match_one_word!(
             charge.params,
-            params => self.swap(params, address, now_us, charge, intent, conclude, otherwise),
+            params => self.swap(params, address, clock, charge, intent, conclude, otherwise),
             else otherwise(conclude)
         )
     }
@@ -39,7 +39,7 @@ impl MemoryStore {
         &self,
         algorithm: &A,
         address: CellAddress,
-        now_us: u64,
+        clock: impl FnOnce() -> u64,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -61,6 +61,8 @@ impl MemoryStore {
             return otherwise(conclude);
         };
         let mut word = slot.words[0].load(Ordering::Acquire);
+        // After the load, so that the two overlap: neither depends on the other.
+        let now_us = clock();
         // Tried once. In a loop, the compiler would keep the params on the stack for the next turn;
         // `decide_slow` has the loop.
         if intent == Intent::Take && is_inline(word) {

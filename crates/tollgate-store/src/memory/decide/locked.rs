@@ -43,17 +43,17 @@ impl ChargeCell {
         Self { address, overflow: false, lock: 0, found, before: None }
     }
 
-    /// Its position now, among `count` cells of a request. What was done for another cell may have
-    /// moved it: to another array, or to another slot.
+    /// The cell's position. If the request has one cell, that of the first search is still valid; the
+    /// charge of another cell may move this one, to another array or to another slot.
     #[inline]
-    pub(super) fn found_again(
+    pub(super) fn position(
         &self,
         shard: &mut Shard,
         params: &LimitParams,
-        count: usize,
+        cell_count: usize,
     ) -> CellPosition {
         match self.found {
-            found if count == 1 && found != CellPosition::Absent => found,
+            found if cell_count == 1 && found != CellPosition::Absent => found,
             _ => shard.find(params, self.address.tag),
         }
     }
@@ -113,6 +113,8 @@ impl MemoryStore {
         charges: impl IntoIterator<Item = &'c Charge<'c>>,
     ) {
         for (cell, charge) in cells.iter_mut().zip(charges) {
+            // The locks were released since.
+            cell.found = CellPosition::Absent;
             if cell.overflow && cell.lock == usize::MAX {
                 cell.address = self.addresses.overflow(charge.limit, cell.address);
                 self.shared.events.overflowed(charge.limit);
@@ -193,7 +195,7 @@ fn charge_cells(
         if units == 0 {
             continue;
         }
-        let found = cell.found_again(shard, charge.params, cells.len());
+        let found = cell.position(shard, charge.params, cells.len());
         let receipt = shard.charge(shared, found, tag, charge, now_us, units);
         // A debt is never given back.
         let returnable = charge.mode.owed().is_none();

@@ -81,9 +81,16 @@ impl MemoryStore {
             answers.push(answer);
             answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
         };
-        self.decide_lock_free(address, now_us, charge, intent, finish, |mut finish| {
-            finish(self.decide_at_locked(address, now_us, charge, intent));
-        });
+        self.decide_lock_free(
+            address,
+            || now_us,
+            charge,
+            intent,
+            finish,
+            |mut finish| {
+                finish(self.decide_at_locked(address, now_us, charge, intent));
+            },
+        );
     }
 
     /// Decides a request with no charge or several.

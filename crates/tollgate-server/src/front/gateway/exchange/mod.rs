@@ -162,7 +162,7 @@ impl<'a> ClientHop<'a> {
 
 impl Exchange<'_> {
     /// Sends the request to an upstream that the balancer picks, or to the next one if it cannot be
-    /// connected to, and writes the answer. The state of upstreams and pool is that of `now_us`.
+    /// connected to, and writes the answer. `now_us` dates cool-downs and idle connections.
     /// Returns the index of the upstream that responded, and the time of the answer.
     pub(super) async fn run(&mut self, mut now_us: u64) -> Result<(usize, u64), ExchangeError> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
