@@ -38,8 +38,8 @@ pub trait Store: Send + Sync {
 
     /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
     /// nor a lock. Otherwise calls `otherwise`, and nothing has changed. The request is admitted
-    /// iff the answer is, or the charge is not enforced. A store calls `clock` at most once, while a
-    /// cell's memory is on its way, so `clock` must not block or call a store.
+    /// iff the answer is, or the charge is not enforced. A store calls `clock` at most once, while
+    /// a cell's memory is on its way, so `clock` must not block or call a store.
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,

@@ -123,7 +123,7 @@ impl Drop for RenewalGuard<'_> {
     }
 }
 
-/// Removes an entry. A search visits free entries too, so the room of a peak is given back after it.
+/// Removes an entry. A search visits free entries too, so the room of a peak is given back.
 fn remove(slots: &mut Slab<HeldSlot>, index: usize) {
     slots.try_remove(index);
     if slots.is_empty() && slots.capacity() > KEPT_MAX {

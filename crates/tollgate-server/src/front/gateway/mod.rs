@@ -97,12 +97,7 @@ impl Gateway {
                     break 'answered respond::ambiguous(&why, options.ambiguous_paths, answer);
                 }
             };
-            // Good enough after a decision, which is short beside cool-downs and idle times.
-            let mut now_us = began_us;
-            if !admission.delay().is_zero() {
-                node.sleep(admission.delay()).await;
-                now_us = node.clock.now_us();
-            }
+            let now_us = self.wait(admission.delay(), began_us).await;
             let (mut admission, mut error) = (Some(admission), None);
             if valid.max_forwards != Some(0) {
                 let mut exchange = Exchange {
@@ -131,6 +126,16 @@ impl Gateway {
         if let Some(access) = access {
             access.answered(outcome.as_str(), upstream.map(|server| server.name()), answer);
         }
+    }
+
+    /// Waits where a limit shapes, and returns the time. A request that does not wait keeps that of
+    /// its beginning: a decision is short beside cool-downs and idle times.
+    async fn wait(&self, delay: Duration, began_us: u64) -> u64 {
+        if delay.is_zero() {
+            return began_us;
+        }
+        self.shared.node.sleep(delay).await;
+        self.shared.node.clock.now_us()
     }
 
     fn count_response(

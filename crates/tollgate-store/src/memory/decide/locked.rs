@@ -43,8 +43,8 @@ impl ChargeCell {
         Self { address, overflow: false, lock: 0, found, before: None }
     }
 
-    /// The cell's position. If the request has one cell, that of the first search is still valid; the
-    /// charge of another cell may move this one, to another array or to another slot.
+    /// The cell's position. If the request has one cell, that of the first search is still valid.
+    /// The charge of another cell may move this one, to another array or to another slot.
     #[inline]
     pub(super) fn position(
         &self,
