@@ -10,11 +10,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// Appends digits, at most the largest Structured Field integer.
 #[inline(always)]
 pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
-    match value {
-        // As most waits are.
-        0..10 => out.push(b'0' + value as u8),
-        _ => push_decimal(out, value.min(SF_INTEGER_MAX)),
-    }
+    push_decimal(out, value.min(SF_INTEGER_MAX));
 }
 
 /// Appends a parameter: its key, and a number.
