@@ -235,7 +235,7 @@ impl ShortKey {
             bytes[start..start + 2].copy_from_slice(&mark);
         } else {
             // Written in one word with the value: the hash reads words, and a processor waits for
-            // a word of which single bytes were just written.
+            // a word whose bytes it has just written one by one.
             let marked = u128::from(u16::from_be_bytes(mark)) << (8 * (16 - start));
             bytes[2..].copy_from_slice(&(value | marked).to_be_bytes());
         }

@@ -14,8 +14,6 @@ const NAME_MAX: usize = 1 << 16;
 const NODES_MAX: usize = 4_000_000;
 /// The most nodes that aliases copy.
 const COPIED_MAX: usize = 100_000;
-/// The most text that is kept for aliases, and that aliases copy.
-const COPIED_BYTES_MAX: usize = BYTES_MAX;
 
 pub(super) struct Composer<'a> {
     parser: Parser<'a, StrInput<'a>>,
@@ -23,6 +21,7 @@ pub(super) struct Composer<'a> {
     anchors: FxHashMap<usize, Anchored>,
     nodes: usize,
     copied: usize,
+    /// The text that is kept for aliases, and that aliases copied: at most [`BYTES_MAX`].
     copied_bytes: usize,
 }
 
@@ -194,7 +193,7 @@ impl<'a> Composer<'a> {
 
     fn count_bytes(&mut self, bytes: usize, at: Position) -> Result<(), Diagnostic> {
         self.copied_bytes += bytes;
-        if self.copied_bytes > COPIED_BYTES_MAX { Err(too_many(at)) } else { Ok(()) }
+        if self.copied_bytes > BYTES_MAX { Err(too_many(at)) } else { Ok(()) }
     }
 
     fn count(&mut self, nodes: usize, at: Position) -> Result<(), Diagnostic> {

@@ -43,7 +43,7 @@ where
             && admission.delay_us() == 0
         {
             let inner = self.inner.call(request);
-            // Moved only now: a processor waits for words of which parts were just written.
+            // Moved only now: reading a word waits for its bytes that were just written.
             let Some(Ok(admission)) = decided else { unreachable!("it is not changed above") };
             return TollgateFuture::called(inner, admission, options.refund.clone());
         }

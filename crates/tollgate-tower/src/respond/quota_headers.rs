@@ -49,7 +49,7 @@ impl QuotaHeaders {
             return RateLimitHeaders::of_rendered(&self.policy, &limit, remaining).merge(headers);
         }
         headers.insert(POLICY, self.policy.clone());
-        // Moved only now: a processor waits for words of which parts were just written.
+        // Moved only now: reading a word waits for its bytes that were just written.
         if let Ok(limit) = limit {
             headers.insert(RATELIMIT, limit);
         }

@@ -50,8 +50,8 @@ impl<S: Store> Gate<S> {
         self.hold_reserved(rules, now_us, verdict, reservation, waited.map(Some));
     }
 
-    /// Reservations whose requests hold a slot of the adaptive shedder, and of which another node
-    /// may have ended some: ask the store, and call [`ended_elsewhere`](Self::ended_elsewhere).
+    /// Reservations whose requests hold a slot of the adaptive shedder. Another node may have ended
+    /// them: ask the store, and call [`ended_elsewhere`](Self::ended_elsewhere) for those.
     pub fn reservations_to_ask(&self, now_us: u64) -> Vec<Box<str>> {
         self.reserved_holds.to_ask(now_us)
     }
