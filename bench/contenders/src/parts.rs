@@ -35,7 +35,9 @@ impl Part {
             Box::new(Self::new("the counter (rdtsc)", move |_| clock.raw())),
             Box::new(Self::new("ours: ProcessClock", |_| ProcessClock.now_us())),
             Box::new(Self::new("Instant", move |_| start.elapsed().as_nanos() as u64)),
-            Box::new(Self::new("a hash as ours (aHash)", move |key| fast.hash_one(key.as_bytes()))),
+            Box::new(Self::new("a hash of folded products (aHash)", move |key| {
+                fast.hash_one(key.as_bytes())
+            })),
             Box::new(Self::new("a hash as governor's (SipHash)", move |key| sip.hash_one(key))),
             Box::new(Self::new("a lock taken and returned", add)),
         ]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[cfg(feature = "tokio")]
 pub use crate::raw::clock::TokioClock;
-pub use crate::raw::clock::{ProcessClock, StartedClock};
+pub use crate::raw::clock::{CounterClock, ProcessClock};
 
 /// Microseconds since the Unix epoch, never backwards.
 pub trait Clock: Send + Sync {
@@ -43,6 +43,24 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_us(&self) -> u64 {
         self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A clock that stands still: shows a time that was read before.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedClock(pub u64);
+
+impl Clock for FixedClock {
+    #[inline(always)]
+    fn now_us(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Clock for CounterClock {
+    #[inline(always)]
+    fn now_us(&self) -> u64 {
+        Self::now_us(*self)
     }
 }
 

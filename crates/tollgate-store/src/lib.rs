@@ -48,7 +48,7 @@ pub use charge::{
 };
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
-pub use clock::{Clock, ManualClock, ProcessClock, StartedClock};
+pub use clock::{Clock, CounterClock, FixedClock, ManualClock, ProcessClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use lease::{HolderReport, LedgerReport};
 pub use memory::MemoryStore;

@@ -1,7 +1,7 @@
 //! The interface between the engine and the stores.
 
 use crate::{
-    Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport,
+    Adjustment, Answer, Answers, Charge, Clock, EndedReservation, LeaseSettings, LedgerReport,
     NewReservation, OpenOutcome, ParamsId, RegisteredLimit, Request, Settlement, StateKey,
     StoreError, StoreReply,
 };
@@ -38,12 +38,12 @@ pub trait Store: Send + Sync {
 
     /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
     /// nor a lock. Otherwise calls `otherwise`, and nothing has changed. The request is admitted
-    /// iff the answer is, or the charge is not enforced. A store calls `clock` at most once, while
+    /// iff the answer is, or the charge is not enforced. A store reads `clock` at most once, while
     /// a cell's memory is on its way, so `clock` must not block or call a store.
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -61,7 +61,7 @@ pub trait Store: Send + Sync {
     #[inline(always)]
     fn decide_together<T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],

@@ -29,6 +29,10 @@ pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
     lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Marks a branch that is rarely taken.
+#[cold]
+pub(crate) const fn unlikely() {}
+
 /// Keeps a value on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(64))]

@@ -42,11 +42,13 @@ pub struct Bucket {
     /// The time in which a full bucket drains, rounded up.
     window_us: u64,
     leap_us: u64,
-    /// The largest cost that [`take_from`](Self::take_from) decides: the capacity. Zero with a
+    /// The largest cost that [`take_scaled`](Self::take_scaled) decides: the capacity. Zero with a
     /// queue, without a rate, or if backlogs exceed 64 bits.
     quick_cost_max: u64,
     /// `capacity * E`, scaled; zero if `quick_cost_max` is zero.
     quick_full: u64,
+    /// The last instant at which a full bucket drains before [`MAX_US`].
+    quick_now_us_max: u64,
 }
 
 impl Bucket {
@@ -69,6 +71,7 @@ impl Bucket {
                 leap_us: LEAP_US_MIN,
                 quick_cost_max: 0,
                 quick_full: 0,
+                quick_now_us_max: 0,
             };
             return Ok(nothing);
         }
@@ -97,6 +100,7 @@ impl Bucket {
             leap_us: window_us.max(LEAP_US_MIN),
             quick_cost_max,
             quick_full,
+            quick_now_us_max: MAX_US - 1 - window_us,
         })
     }
 
@@ -256,15 +260,14 @@ impl Bucket {
     ) -> Outcome {
         // The units that still fit, and the backlog that must drain until one more fits.
         let one = self.span::<L>(1);
-        let (remaining, short_of_one) = match full.checked_sub(after) {
+        let (remaining, short_of_one) = if after + one > full {
             // As in most refusals: no need to divide.
-            Some(room) if room < one => (0, one - room),
-            Some(room) if self.interval.get() > 0 => {
-                let (units, rest) = room.div_rem(self.interval);
-                (units, one - L::product(1, rest))
-            }
-            Some(_) => (0, one),
-            None => (0, after + one - full),
+            (0, after + one - full)
+        } else if self.interval.get() > 0 {
+            let (units, rest) = (full - after).div_rem(self.interval);
+            (units, one - L::product(1, rest))
+        } else {
+            (0, one)
         };
         let retry_after_us = match short {
             _ if admitted => Some(0),
@@ -285,8 +288,11 @@ impl Bucket {
 
     #[inline(always)]
     fn wait_us(&self, span: impl BacklogInt, ahead_us: u64) -> u64 {
-        let (us, fraction) = self.whole_us(span);
-        us.saturating_add(u64::from(fraction != 0)).saturating_add(ahead_us)
+        let us = match self.scale.get() {
+            1 => span.to_u64(),
+            _ => div_ceil_wide(span, self.scale),
+        };
+        us.saturating_add(ahead_us)
     }
 
     /// The whole microseconds of a scaled span, and the fraction.
@@ -299,42 +305,58 @@ impl Bucket {
         }
     }
 
-    /// [`take_from`](Self::take_from), on a TAT.
+    /// [`take_scaled`](Self::take_scaled), on a TAT.
     #[inline(always)]
     pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<Taken> {
         let (us, fraction) = self.instant(*tat);
-        let taken = self.take_from(us, fraction, now_us, cost)?;
+        // Wraps only where nothing is taken.
+        let mut scaled = us.wrapping_mul(self.scale.get()).wrapping_add(fraction.into());
+        let taken = self.take_scaled(&mut scaled, now_us, cost)?;
         if let Taken::Charged(_, receipt) = &taken {
             *tat = self.tat_at(receipt.mark_us, receipt.mark_fraction);
         }
         Some(taken)
     }
 
-    /// Decides and charges, if the bucket has no queue and all values fit 64 bits. The receipt's
-    /// mark is the new TAT.
+    /// Decides and charges, if the bucket has no queue and all values fit 64 bits. The TAT is in
+    /// units of `1 / scale` microseconds. An admission proves that it was less than a full bucket
+    /// ahead.
     #[inline(always)]
-    pub fn take_from(&self, us: u64, fraction: u32, now_us: u64, cost: u64) -> Option<Taken> {
-        if cost == 0 || cost > self.quick_cost_max {
+    pub fn take_scaled(&self, tat: &mut u64, now_us: u64, cost: u64) -> Option<Taken> {
+        if cost == 0 || cost > self.quick_cost_max || now_us > self.quick_now_us_max {
             return None;
         }
-        let backlog = match us.checked_sub(now_us) {
-            Some(ahead_us) => ahead_us * self.scale.get() + u64::from(fraction),
-            None => 0,
-        };
+        let now = now_us * self.scale.get();
+        let backlog = tat.saturating_sub(now);
         let (full, after) = (self.quick_full, backlog + cost * self.interval.get());
-        if let Some(short) = after.checked_sub(full)
-            && short > 0
-        {
-            return Some(Taken::Refused(self.outcome(false, Some(short), full, backlog, 0)));
+        if after > full {
+            let outcome = self.outcome(false, Some(after - full), full, backlog, 0);
+            return Some(Taken::Refused(outcome));
         }
-        let (ahead_us, fraction) = self.whole_us(after);
-        let mark_us = now_us.checked_add(ahead_us).filter(|us| *us < MAX_US)?;
-        let outcome = self.outcome(true, None, full, after, 0);
+        *tat = now + after;
+        let (mark_us, fraction) = self.whole_us(*tat);
         let mark_fraction = fraction as u32;
         Some(Taken::Charged(
-            outcome,
+            self.outcome(true, None, full, after, 0),
             Receipt { cost, at_us: now_us, mark_us, mark_fraction, is_shared: false },
         ))
+    }
+
+    /// The TAT in units of `1 / scale` microseconds; `None` if it was written under another count,
+    /// or does not fit 63 bits.
+    pub fn to_scaled(&self, tat: Tat) -> Option<u64> {
+        let fits = self.scale.get() <= SCALE_NARROW
+            && tat.us <= MAX_US
+            && u64::from(tat.fraction) < self.scale.get()
+            && (tat.fraction == 0 || tat.count == self.count);
+        fits.then(|| tat.us * self.scale.get() + u64::from(tat.fraction))
+    }
+
+    /// The TAT that [`to_scaled`](Self::to_scaled) converted.
+    #[inline(always)]
+    pub fn from_scaled(&self, scaled: u64) -> Tat {
+        let (us, fraction) = self.whole_us(scaled);
+        self.tat_at(us, fraction as u32)
     }
 
     /// Charges `cost` at `now_us`, even beyond the capacity.

@@ -15,6 +15,11 @@ pub(crate) struct WindowPosition {
     pub(crate) ahead_us: u64,
 }
 
+/// The bits of the number of a window since the epoch, up to [`MAX_US`].
+pub(crate) const fn index_bits(window_us: u64) -> u32 {
+    MAX_US.ilog2() + 1 - window_us.ilog2()
+}
+
 /// Returns the position of `now_us`, or of the state's window if that is later. State dated more
 /// than one window ahead counts as one window ahead. So a clock that once was far ahead does not
 /// lock a key out.

@@ -23,8 +23,8 @@ mod tests;
 use crate::raw::slots::Garbage;
 use crate::sync::{AtomicUsize, CachePadded, Lock, Ordering, lock};
 use crate::{
-    Answer, Answers, Charge, LeaseStore, ParamsId, RegisteredLimit, StateKey, Store, StoreCall,
-    StoreError,
+    Answer, Answers, Charge, Clock, LeaseStore, ParamsId, RegisteredLimit, StateKey, Store,
+    StoreCall, StoreError,
 };
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
@@ -84,8 +84,8 @@ impl MemoryStore {
         let address = self.addresses.address(limit, key);
         let mut shard = LockedShard(lock(&self.shards[address.shard].0));
         // The algorithm, and so the table, is not known here.
-        shard.forget::<1>(&self.shared, address.tag);
-        shard.forget::<2>(&self.shared, address.tag);
+        shard.forget::<1>(&self.shared, address.tag());
+        shard.forget::<2>(&self.shared, address.tag());
     }
 
     /// Sweeps the next `shards` shards: drops state that has been idle for ten seconds, or idle at
@@ -135,7 +135,7 @@ impl Store for MemoryStore {
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -148,7 +148,7 @@ impl Store for MemoryStore {
     #[inline(always)]
     fn decide_together<T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
@@ -207,7 +207,7 @@ impl LeaseStore for MemoryStore {
     ) -> Result<Option<LimitState>, StoreError> {
         let address = self.addresses.address(charge.limit, charge.key);
         let mut shard = LockedShard(lock(&self.shards[address.shard].0));
-        let found = shard.find(charge.params, address.tag);
+        let found = shard.find(charge.params, address.tag());
         Ok(Some(shard.read(&self.shared, found, charge)))
     }
 }

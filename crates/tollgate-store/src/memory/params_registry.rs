@@ -23,7 +23,7 @@ impl ParamsId {
     /// and written under the lock only, so that their holder needs no swap for each of them.
     #[inline(always)]
     pub(crate) const fn is_lock_free(self) -> bool {
-        self.0.wrapping_sub(1) < GROUPED_FIRST - 1
+        (self.0 as u32).wrapping_sub(1) < GROUPED_FIRST as u32 - 1
     }
 
     /// Whether the id is that of a grouped limit.

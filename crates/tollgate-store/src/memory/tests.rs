@@ -5,7 +5,8 @@
 
 use super::{MemoryOptions, MemoryStore};
 use crate::{
-    Adjustment, Answers, Change, Charge, ChargeMode, RegisteredLimit, Request, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, FixedClock, RegisteredLimit, Request, Store,
+    StoreCall,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -288,7 +289,9 @@ fn take_group(store: &MemoryStore, key: &[u8]) -> bool {
         let params = params(2);
         RegisteredLimit { id, params, params_id: store.register_grouped(&params) }
     });
-    if let Some(answer) = store.decide_together(|| NOW_US, key, 1, &limits, |answer| answer) {
+    if let Some(answer) =
+        store.decide_together(FixedClock(NOW_US), key, 1, &limits, |answer| answer)
+    {
         return answer.outcome.admitted;
     }
     let charges = limits.each_ref().map(|limit| limit.charge(key, 1));

@@ -19,12 +19,12 @@ impl ProcessClock {
     /// The current instant, in microseconds since the Unix epoch.
     #[inline]
     pub fn now_us(self) -> u64 {
-        START.get_or_init(Start::now).now_us::<true>()
+        START.get_or_init(Start::now).now_us()
     }
 
-    /// Starts the clock, unless it runs already.
-    pub fn start(self) -> StartedClock {
-        StartedClock(START.get_or_init(Start::now))
+    /// This clock for decisions, if it reads the processor's counter.
+    pub fn counter(self) -> Option<CounterClock> {
+        START.get_or_init(Start::now).counter.as_ref().map(CounterClock)
     }
 }
 
@@ -34,9 +34,9 @@ impl ProcessClock {
 /// So two threads may see times a microsecond out of order. Decisions tolerate that: state with a
 /// future date is waited out, and never admits more.
 #[derive(Clone, Copy, Debug)]
-pub struct StartedClock(&'static Start);
+pub struct CounterClock(&'static tsc::Counter);
 
-impl StartedClock {
+impl CounterClock {
     /// The current instant, in microseconds since the Unix epoch.
     #[inline(always)]
     pub fn now_us(self) -> u64 {
@@ -108,7 +108,6 @@ static START: OnceLock<Start> = OnceLock::new();
 struct Start {
     wall_us: u64,
     instant: Instant,
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     counter: Option<tsc::Counter>,
 }
 
@@ -118,27 +117,40 @@ impl Start {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
         let instant = Instant::now();
-        Self {
-            wall_us,
-            instant,
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            counter: tsc::Counter::start(instant, wall_us),
-        }
+        Self { wall_us, instant, counter: tsc::Counter::start(instant, wall_us) }
     }
 
     #[inline(always)]
-    fn now_us<const ORDERED: bool>(&self) -> u64 {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if let Some(counter) = &self.counter {
-            return counter.now_us::<ORDERED>();
+    fn now_us(&self) -> u64 {
+        match &self.counter {
+            Some(counter) => counter.now_us::<true>(),
+            None => self.wall_us + elapsed_ns(self.instant) / 1_000,
         }
-        self.wall_us + elapsed_ns(self.instant) / 1_000
     }
 }
 
 /// Nanoseconds since `start`, up to 584 years.
 fn elapsed_ns(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Other processors and systems have no counter.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod tsc {
+    use std::time::Instant;
+
+    #[derive(Debug)]
+    pub(super) enum Counter {}
+
+    impl Counter {
+        pub(super) fn start(_: Instant, _: u64) -> Option<Self> {
+            None
+        }
+
+        pub(super) fn now_us<const ORDERED: bool>(&self) -> u64 {
+            match *self {}
+        }
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -209,16 +221,17 @@ mod tsc {
         #[inline(always)]
         pub(super) fn now_us<const ORDERED: bool>(&self) -> u64 {
             loop {
-                let version = self.version.load(Ordering::Acquire);
+                // An odd version without its last bit never comes back.
+                let version = self.version.load(Ordering::Acquire) & !1;
                 let from = self.ticks.load(Ordering::Relaxed);
                 let us = self.us.load(Ordering::Relaxed);
                 let part = self.part.load(Ordering::Relaxed);
                 let slope = self.slope.load(Ordering::Relaxed);
-                let ticks = if ORDERED { read() } else { read_unordered() }.saturating_sub(from);
+                let ticks = if ORDERED { read() } else { read_unordered() }.wrapping_sub(from);
                 fence(Ordering::Acquire);
-                if version & 1 == 0 && version == self.version.load(Ordering::Relaxed) {
+                if version == self.version.load(Ordering::Relaxed) {
                     if ticks > self.stretch {
-                        self.lay();
+                        return self.off_line(us, part, slope, ticks);
                     }
                     return us + split(along(part.into(), slope, ticks)).0;
                 }
@@ -226,8 +239,20 @@ mod tsc {
             }
         }
 
-        /// Starts a new line at the end of the old one, aimed at the time of `Instant` in a second.
+        /// The time before the start or after the end of a line. After the end, a new line starts.
         #[cold]
+        #[inline(never)]
+        pub(super) fn off_line(&self, us: u64, part: u64, slope: u64, ticks: u64) -> u64 {
+            // Another thread started the line after this one had read the counter.
+            let is_before = ticks.cast_signed() < 0;
+            if !is_before {
+                self.lay();
+            }
+            let ticks = if is_before { 0 } else { ticks };
+            us + split(along(part.into(), slope, ticks)).0
+        }
+
+        /// Starts a new line at the end of the old one, aimed at the time of `Instant` in a second.
         fn lay(&self) {
             let Ok(_guard) = self.laying.try_lock() else {
                 return;

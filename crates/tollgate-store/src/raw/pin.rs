@@ -31,6 +31,7 @@ pub(super) struct PinRecord {
     /// Starts and ends of pins: odd while the thread is pinned.
     edges: AtomicUsize,
     /// Whether `membarrier` replaces the reader's own barrier.
+    #[cfg(not(loom))]
     asymmetric: bool,
     #[cfg(not(loom))]
     in_use: std::sync::atomic::AtomicBool,
@@ -40,19 +41,18 @@ pub(super) struct PinRecord {
 
 impl PinRecord {
     /// Marks this record as reading. Only one thread at a time may use a record, for one pin at a
-    /// time.
+    /// time. `ASYMMETRIC`: `membarrier` replaces the reader's own barrier.
     #[inline(always)]
-    pub(super) fn pin(&self) -> Pin<'_> {
+    pub(super) fn begin<const ASYMMETRIC: bool>(&self) {
         let edges = self.edges.load(Ordering::Relaxed);
         assert!(edges & 1 == 0, "pins do not nest");
         // Release: a thread that waits for the end of the previous pin may see this store instead.
         self.edges.store(edges.wrapping_add(1), Ordering::Release);
-        if self.asymmetric {
+        if ASYMMETRIC {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
         } else {
             fence(Ordering::SeqCst);
         }
-        Pin { record: Some(self), not_send: PhantomData }
     }
 
     #[cfg(not(loom))]
@@ -83,7 +83,7 @@ impl Drop for Pin<'_> {
 /// need none.
 #[cfg(not(loom))]
 mod registry {
-    use super::{AtomicUsize, Ordering, Pin, PinRecord, fence, membarrier};
+    use super::{AtomicUsize, Ordering, PhantomData, Pin, PinRecord, fence, membarrier};
     use std::cell::Cell;
     use std::sync::atomic::AtomicBool;
     use std::sync::{Mutex, PoisonError};
@@ -91,6 +91,9 @@ mod registry {
     static RECORDS: Mutex<Option<&'static PinRecord>> = Mutex::new(None);
 
     thread_local! {
+        /// The record of this thread, if `membarrier` replaces the reader's own barrier.
+        static ASYMMETRIC: Cell<Option<&'static PinRecord>> = const { Cell::new(None) };
+        /// The record of this thread.
         static RECORD: Cell<Option<&'static PinRecord>> = const { Cell::new(None) };
         /// Returns the record when the thread ends.
         static RETURN: ReturnRecord = const { ReturnRecord(Cell::new(None)) };
@@ -101,6 +104,7 @@ mod registry {
     impl Drop for ReturnRecord {
         fn drop(&mut self) {
             if let Some(record) = self.0.get() {
+                ASYMMETRIC.set(None);
                 RECORD.set(None);
                 record.in_use.store(false, Ordering::Release);
             }
@@ -110,10 +114,27 @@ mod registry {
     /// Pins the current thread.
     #[inline(always)]
     pub(crate) fn pin() -> Pin<'static> {
-        match RECORD.get() {
-            Some(record) => record.pin(),
-            None => register().pin(),
+        let record = match ASYMMETRIC.get() {
+            Some(record) => {
+                record.begin::<true>();
+                record
+            }
+            None => begin_slowly(),
+        };
+        Pin { record: Some(record), not_send: PhantomData }
+    }
+
+    /// Begins a pin of a thread that has no record yet, or whose pins execute a barrier.
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly() -> &'static PinRecord {
+        let record = RECORD.get().unwrap_or_else(register);
+        if record.asymmetric {
+            record.begin::<true>();
+        } else {
+            record.begin::<false>();
         }
+        record
     }
 
     /// Waits until every pinned thread has unpinned. If the current thread is pinned itself,
@@ -134,8 +155,6 @@ mod registry {
         true
     }
 
-    #[cold]
-    #[inline(never)]
     fn register() -> &'static PinRecord {
         let mut first = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = *first;
@@ -160,6 +179,7 @@ mod registry {
         // If the thread's locals are already gone, the record stays in use for ever, which costs
         // only memory.
         let _ = RETURN.try_with(|returned| returned.0.set(Some(record)));
+        ASYMMETRIC.set(Some(record).filter(|record| record.asymmetric));
         RECORD.set(Some(record));
         record
     }

@@ -31,7 +31,6 @@ impl ArraySize {
     pub(crate) const ZERO: Self = Self(0);
     const MAX: u8 = ALIGN as u8 - 1;
 
-    #[inline(always)]
     pub(crate) const fn chunks(self) -> usize {
         let (exponent, mantissa) = ((self.0 >> 3) as usize, (self.0 & 7) as usize);
         if exponent == 0 { mantissa } else { (8 + mantissa) << (exponent - 1) }
@@ -39,7 +38,7 @@ impl ArraySize {
 
     #[inline(always)]
     pub(crate) const fn slots(self) -> usize {
-        self.chunks() * SLOTS
+        SLOTS_OF[(self.0 & Self::MAX) as usize] as usize
     }
 
     /// The next larger size, if there is one.
@@ -47,6 +46,17 @@ impl ArraySize {
         (self.0 < Self::MAX).then_some(Self(self.0 + 1))
     }
 }
+
+/// The slots of every size: looked up faster than computed.
+const SLOTS_OF: [u32; ALIGN] = {
+    let mut slots = [0; ALIGN];
+    let mut size = 0;
+    while size < ALIGN {
+        slots[size] = (ArraySize(size as u8).chunks() * SLOTS) as u32;
+        size += 1;
+    }
+    slots
+};
 
 /// An array of slots. Once published, it is freed only through [`replace`](Self::replace), or with
 /// the store, which then has no readers.

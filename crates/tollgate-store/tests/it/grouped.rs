@@ -2,7 +2,9 @@
 
 use tollgate_core::algorithm::{Gcra, TokenBucket};
 use tollgate_core::{Intent, LimitParams, Rate};
-use tollgate_store::{Answers, MemoryStore, RegisteredLimit, Request, Store, StoreCall};
+use tollgate_store::{
+    Answers, FixedClock, MemoryStore, RegisteredLimit, Request, Store, StoreCall,
+};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -14,7 +16,9 @@ fn limits_that_share_a_cell_are_all_charged_or_none() {
     let store = MemoryStore::default();
     let limit = RegisteredLimit { id: 1, params, params_id: store.register_grouped(&params) };
     let limits = [limit, limit];
-    let take = |at_us| store.decide_together(|| at_us, b"key", 1, &limits, |answer| answer.outcome);
+    let take = |at_us| {
+        store.decide_together(FixedClock(at_us), b"key", 1, &limits, |answer| answer.outcome)
+    };
     assert!(take(NOW_US).is_none(), "the store has no state yet");
     let charges = [limit.charge(b"key", 1)];
     let request = |intent| Request { charges: &charges, intent };

@@ -1,7 +1,7 @@
 //! The builder of a limiter.
 
 use super::store_calls::ResetCounters;
-use super::{Inner, Limiter, LimiterClock};
+use super::{CheckPath, Inner, Limiter, LimiterClock};
 use crate::Quota;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
@@ -189,14 +189,19 @@ impl<S: Store> LimiterBuilder<S> {
             };
             RegisteredLimit { id, params: *params, params_id }
         });
+        let limits: Box<[RegisteredLimit]> = limits.collect();
+        let clock = match (self.clock, ProcessClock.counter()) {
+            (Some(clock), _) => LimiterClock::Other(clock),
+            (None, Some(counter)) => LimiterClock::Counter(counter),
+            (None, None) => LimiterClock::Other(Arc::new(ProcessClock)),
+        };
         let inner = Inner {
-            limits: limits.collect(),
+            check_path: CheckPath::of(&limits, &clock),
+            first: limits[0],
+            limits,
             quotas: self.quotas.iter().copied().collect(),
             resets: ResetCounters::new(),
-            clock: match self.clock {
-                None => LimiterClock::Process(ProcessClock.start()),
-                Some(clock) => LimiterClock::Other(clock),
-            },
+            clock,
             #[cfg(feature = "tokio")]
             wait_queues: super::wait_queue::WaitQueues::new(self.max_waiters),
             store: self.store,

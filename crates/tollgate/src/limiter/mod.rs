@@ -20,7 +20,8 @@ use std::time::Duration;
 use store_calls::ResetCounters;
 use tollgate_core::LimitParams;
 use tollgate_store::{
-    Change, Clock, MemoryStore, RegisteredLimit, StartedClock, StoreError, StoreReply,
+    Change, Clock, CounterClock, FixedClock, MemoryStore, ParamsId, RegisteredLimit, StoreError,
+    StoreReply,
 };
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
@@ -110,6 +111,9 @@ pub struct Limiter<S = MemoryStore> {
 pub(crate) struct Inner<S> {
     pub(crate) store: Arc<S>,
     pub(crate) clock: LimiterClock,
+    check_path: CheckPath,
+    /// The first of `limits`, found without a pointer.
+    first: RegisteredLimit,
     limits: Box<[RegisteredLimit]>,
     quotas: Box<[Quota]>,
     resets: ResetCounters,
@@ -117,32 +121,77 @@ pub(crate) struct Inner<S> {
     pub(crate) wait_queues: wait_queue::WaitQueues,
 }
 
-/// The process's clock, which needs no dynamic call, or another one.
+/// The clock of the processor's counter, which needs no dynamic call, or another one.
 pub(crate) enum LimiterClock {
-    Process(StartedClock),
+    Counter(CounterClock),
     Other(Arc<dyn Clock>),
+}
+
+/// A clock that a store may read, since it neither blocks nor calls a store.
+enum StoreClock {
+    Counter(CounterClock),
+    Read(FixedClock),
+}
+
+impl Clock for StoreClock {
+    #[inline(always)]
+    fn now_us(&self) -> u64 {
+        match self {
+            Self::Counter(clock) => clock.now_us(),
+            Self::Read(clock) => clock.now_us(),
+        }
+    }
+}
+
+/// The code that checks the quotas, chosen once. Code for one algorithm stays in registers.
+#[derive(Clone, Copy)]
+enum CheckPath {
+    /// One quota of this algorithm with state of one word, and the counter's clock.
+    Gcra,
+    SlidingWindow,
+    /// One quota with state of one word.
+    OneWord,
+    /// Several quotas, or state beyond one word.
+    Together,
+}
+
+impl CheckPath {
+    fn of(limits: &[RegisteredLimit], clock: &LimiterClock) -> Self {
+        let [limit] = limits else { return Self::Together };
+        match (&limit.params, clock) {
+            (
+                LimitParams::TokenBucket(_)
+                | LimitParams::SlidingLog(_)
+                | LimitParams::Concurrency(_),
+                _,
+            ) => Self::Together,
+            _ if limit.params_id == ParamsId::default() => Self::Together,
+            (LimitParams::Gcra(_), LimiterClock::Counter(_)) => Self::Gcra,
+            (LimitParams::SlidingWindow(_), LimiterClock::Counter(_)) => Self::SlidingWindow,
+            _ => Self::OneWord,
+        }
+    }
 }
 
 impl Clock for LimiterClock {
     #[inline(always)]
     fn now_us(&self) -> u64 {
         match self {
-            Self::Process(clock) => clock.now_us(),
+            Self::Counter(clock) => clock.now_us(),
             Self::Other(clock) => clock.now_us(),
         }
     }
 }
 
 impl LimiterClock {
-    /// The time, read when it is asked for. A clock of the user is read before: inside the store it
-    /// might block, or call the store.
+    /// A clock for the store to read. A clock of the user is read before: inside the store it might
+    /// block, or call the store.
     #[inline(always)]
-    fn reader(&self) -> impl FnOnce() -> u64 + '_ {
-        let read_us = match self {
-            Self::Process(_) => None,
-            Self::Other(clock) => Some(clock.now_us()),
-        };
-        move || read_us.unwrap_or_else(|| self.now_us())
+    fn for_store(&self) -> StoreClock {
+        match self {
+            Self::Counter(clock) => StoreClock::Counter(*clock),
+            Self::Other(clock) => StoreClock::Read(FixedClock(clock.now_us())),
+        }
     }
 }
 

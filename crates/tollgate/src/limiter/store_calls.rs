@@ -1,7 +1,7 @@
 //! Calls to the store: every method of the limiter, sync or async, goes through here.
 
 use super::decision::{Decision, PermitRecord, Receipts, Standing};
-use super::{Inner, infallible};
+use super::{CheckPath, Inner, LimiterClock, infallible};
 use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -43,27 +43,63 @@ impl<S: Store> Inner<S> {
 
     /// [`check`](Self::check) of a store that needs no time. A reply would be written to memory
     /// and read again.
-    // Inlined into the caller's code, so that one quota and several take one call each.
+    // Inlined into the caller's code, so that each path takes one call.
     #[inline(always)]
     pub(super) fn check_now(&self, key: &[u8], cost: u64) -> Decision
     where
         S: Store<Undecided = Infallible>,
     {
-        match &self.limits[..] {
-            [limit] => self.check_one(limit, key, cost),
-            _ => self.check_together(key, cost),
+        match self.check_path {
+            CheckPath::Gcra => self.check_gcra(key, cost),
+            CheckPath::SlidingWindow => self.check_sliding_window(key, cost),
+            CheckPath::Together => self.check_together(key, cost),
+            _ => self.check_one_word(key, cost),
         }
     }
 
-    /// [`check_now`](Self::check_now) of one quota.
     #[inline(never)]
-    fn check_one(&self, limit: &RegisteredLimit, key: &[u8], cost: u64) -> Decision
+    fn check_gcra(&self, key: &[u8], cost: u64) -> Decision
     where
         S: Store<Undecided = Infallible>,
     {
-        let (charge, intent) = (limit.charge(key, cost), Intent::Take);
+        match (&self.clock, &self.first.params) {
+            (LimiterClock::Counter(clock), LimitParams::Gcra(_)) => {
+                self.check_word(*clock, key, cost)
+            }
+            _ => self.check_one_word(key, cost),
+        }
+    }
+
+    #[inline(never)]
+    fn check_sliding_window(&self, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        match (&self.clock, &self.first.params) {
+            (LimiterClock::Counter(clock), LimitParams::SlidingWindow(_)) => {
+                self.check_word(*clock, key, cost)
+            }
+            _ => self.check_one_word(key, cost),
+        }
+    }
+
+    #[inline(never)]
+    fn check_one_word(&self, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        self.check_word(self.clock.for_store(), key, cost)
+    }
+
+    /// [`check_now`](Self::check_now) of one quota, with state of one word.
+    #[inline(always)]
+    fn check_word(&self, clock: impl Clock, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        let (charge, intent) = (self.first.charge(key, cost), Intent::Take);
         let together = move |_| self.check_together(key, cost);
-        self.store.decide_one(self.clock.reader(), &charge, intent, decision_of, together)
+        self.store.decide_one(clock, &charge, intent, decision_of, together)
     }
 
     /// [`check_now`](Self::check_now) of several quotas, or of state that is new or beyond one
@@ -73,7 +109,7 @@ impl<S: Store> Inner<S> {
     where
         S: Store<Undecided = Infallible>,
     {
-        let clock = self.clock.reader();
+        let clock = self.clock.for_store();
         let known = self.store.decide_together(clock, key, cost, &self.limits, decision_of);
         if let Some(decision) = known {
             return decision;
@@ -114,7 +150,7 @@ impl<S: Store> Inner<S> {
         let batch = || infallible(self.decide_batch(key, cost, intent, |_, rows| tightest(rows)));
         let [limit] = &self.limits[..] else { return conclude(batch()) };
         let charge = limit.charge(key, cost);
-        let clock = self.clock.reader();
+        let clock = self.clock.for_store();
         self.store.decide_one(clock, &charge, intent, conclude, |conclude| conclude(batch()))
     }
 
@@ -151,7 +187,7 @@ impl<S: Store> Inner<S> {
             StoreReply::Now(Ok(conclude(standing, std::slice::from_ref(&row))))
         };
         let charge = limit.charge(key, cost);
-        let clock = self.clock.reader();
+        let clock = self.clock.for_store();
         self.store.decide_one(clock, &charge, intent, conclude_row, move |_| {
             self.decide_batch(key, cost, intent, conclude)
         })

@@ -3,7 +3,7 @@
 
 use super::Algorithm;
 use super::muldiv::Divisor;
-use super::window::{redate, window_position};
+use super::window::{index_bits, redate, window_position};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units per window.
@@ -11,6 +11,7 @@ use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 pub struct FixedWindow {
     limit: u64,
     window_us: Divisor,
+    index_bits: u32,
 }
 
 /// The window last counted in, and its count.
@@ -25,7 +26,14 @@ pub struct State {
 impl FixedWindow {
     /// Creates a fixed window. Every [`Rate`] is valid.
     pub const fn new(rate: Rate) -> Self {
-        Self { limit: rate.count() as u64, window_us: Divisor::new(rate.period_us()) }
+        let (window_us, index_bits) = (rate.period_us(), index_bits(rate.period_us()));
+        Self { limit: rate.count() as u64, window_us: Divisor::new(window_us), index_bits }
+    }
+
+    /// The bits of [`State::index`].
+    #[inline(always)]
+    pub const fn index_bits(&self) -> u32 {
+        self.index_bits
     }
 }
 

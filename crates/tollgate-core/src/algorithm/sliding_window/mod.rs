@@ -2,7 +2,7 @@
 //! counters for any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
 
 use super::muldiv::{Divisor, mul_div_ceil};
-use super::window::{WindowPosition, redate, window_position};
+use super::window::{WindowPosition, index_bits, redate, window_position};
 use super::{Algorithm, Taken};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -13,6 +13,7 @@ pub struct SlidingWindow {
     window_us: Divisor,
     /// The time from the end of a full window until one unit fits again.
     unit_us: u64,
+    index_bits: u32,
 }
 
 /// The window last counted in, its count, and the count of the window before.
@@ -34,7 +35,14 @@ impl SlidingWindow {
     pub const fn new(rate: Rate) -> Self {
         let (limit, window_us) = (rate.count() as u64, rate.period_us());
         let unit_us = if limit == 0 { 0 } else { window_us.div_ceil(limit) };
-        Self { limit, window_us: Divisor::new(window_us), unit_us }
+        let index_bits = index_bits(window_us);
+        Self { limit, window_us: Divisor::new(window_us), unit_us, index_bits }
+    }
+
+    /// The bits of [`State::index`].
+    #[inline(always)]
+    pub const fn index_bits(&self) -> u32 {
+        self.index_bits
     }
 
     /// Returns the units of the previous window, the part of them that still counts at `now_us`,
@@ -51,10 +59,10 @@ impl SlidingWindow {
         self.window_us.mul_div_ceil(previous, self.window_us.get() - elapsed_us)
     }
 
-    /// Whether `cost` fits beside the weight of the previous window and the units of the current.
+    /// The units that fit beside the weight of the previous window and the units of the current.
     #[inline(always)]
-    const fn admits(&self, weight: u64, current: u64, cost: u64) -> bool {
-        cost == 0 || weight.saturating_add(current).saturating_add(cost) <= self.limit
+    const fn remaining(&self, weight: u64, current: u64) -> u64 {
+        self.limit.saturating_sub(weight.saturating_add(current))
     }
 
     /// The time from the counted instant until `cost` fits. `cost` does not fit yet, and is within
@@ -109,11 +117,19 @@ impl SlidingWindow {
             return Taken::Refused(self.outcome(false, place, 0, (previous, current), cost));
         }
         let weight = self.weight(previous, place.elapsed_us);
-        if !self.admits(weight, current, cost) {
-            return Taken::Refused(self.outcome(false, place, weight, (previous, current), cost));
+        let remaining = self.remaining(weight, current);
+        if cost > remaining {
+            return Taken::Refused(self.outcome(
+                false,
+                place,
+                remaining,
+                (previous, current),
+                cost,
+            ));
         }
         state.count(place.index, (previous, current), cost);
-        let outcome = self.outcome(true, place, weight, (previous, current + cost), cost);
+        let counts = (previous, current + cost);
+        let outcome = self.outcome(true, place, remaining - cost, counts, cost);
         let at_us = now_us + place.ahead_us;
         Taken::Charged(outcome, Receipt { cost, at_us, ..Receipt::default() })
     }
@@ -125,13 +141,12 @@ impl SlidingWindow {
         &self,
         admitted: bool,
         place: WindowPosition,
-        weight: u64,
+        remaining: u64,
         (previous, current): Counts,
         cost: u64,
     ) -> Outcome {
         let WindowPosition { elapsed_us, ahead_us, .. } = place;
         let window_us = self.window_us.get();
-        let remaining = self.limit.saturating_sub(weight.saturating_add(current));
         let wait_us = |cost| ahead_us + self.wait_us(previous, current, elapsed_us, cost);
         Outcome {
             admitted,
@@ -172,10 +187,10 @@ impl Algorithm for SlidingWindow {
     #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let (_, place, (previous, current)) = self.position(state, now_us);
-        let weight = self.weight(previous, place.elapsed_us);
-        let admitted = self.admits(weight, current, cost);
-        let current = if admitted && intent == Intent::Take { current + cost } else { current };
-        self.outcome(admitted, place, weight, (previous, current), cost)
+        let remaining = self.remaining(self.weight(previous, place.elapsed_us), current);
+        let admitted = cost <= remaining;
+        let taken = if admitted && intent == Intent::Take { cost } else { 0 };
+        self.outcome(admitted, place, remaining - taken, (previous, current + taken), cost)
     }
 
     #[inline]

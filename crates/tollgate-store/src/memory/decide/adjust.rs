@@ -86,7 +86,7 @@ fn apply(
     })?;
     for (cell, Adjustment { charge, change }) in cells.iter_mut().zip(adjustments) {
         let shard = &mut shards[cell.lock];
-        let tag = cell.address.tag;
+        let tag = cell.address.tag();
         let found = cell.position(shard, charge.params, adjustments.len());
         let mut owed = None;
         match change {

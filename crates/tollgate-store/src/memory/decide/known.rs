@@ -8,10 +8,10 @@ use crate::memory::MemoryStore;
 use crate::memory::shard::Shard;
 use crate::memory::shard::pack::{PackedState, WordsTaken, match_one_word, match_packed};
 use crate::memory::shard::slab::SpilledCell;
-use crate::memory::table::{find_exact, find_exact_or, home, is_inline, with_params_id};
+use crate::memory::table::{find_exact, find_exact_or, home, is_inline};
 use crate::raw::slots::Slot;
-use crate::sync::{Ordering, lock};
-use crate::{Answer, ParamsId, RegisteredLimit};
+use crate::sync::{Ordering, lock, unlikely};
+use crate::{Answer, Clock, ParamsId, RegisteredLimit};
 use tollgate_core::algorithm::Taken;
 use tollgate_core::header::tightness;
 use tollgate_core::{LimitParams, LimitState, Outcome};
@@ -36,14 +36,14 @@ impl MemoryStore {
     #[inline]
     pub(crate) fn decide_known<T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
         conclude: impl FnOnce(Answer) -> T,
     ) -> Option<T> {
         match limits {
-            [limit] => self.take_locked(clock(), key, cost, limit).map(conclude),
+            [limit] => self.take_locked(clock.now_us(), key, cost, limit).map(conclude),
             few if few.len() <= GROUP_FEW => {
                 self.take_together::<GROUP_FEW, T>(clock, key, cost, few, conclude)
             }
@@ -55,7 +55,7 @@ impl MemoryStore {
     #[inline(always)]
     fn take_together<const MAX: usize, T>(
         &self,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
@@ -69,13 +69,13 @@ impl MemoryStore {
         let home_shard = self.addresses.shard_hashed(hashed);
         let tag_of = |limit: &RegisteredLimit| {
             let address = self.addresses.address_hashed(limit.id, key, hashed);
-            with_params_id(address.tag, limit.params_id)
+            address.tag_with(limit.params_id)
         };
         if let Some(slots) = self.shared.locations.narrow[home_shard].beyond_caches() {
             // Before the lock, so that cache misses overlap. Limits on one key have one home.
             slots.prefetch(|len| home::<1>(hashed, len));
         }
-        let now_us = clock();
+        let now_us = clock.now_us();
         let shard = lock(&self.shards[home_shard].0);
         let slots = &*shard.narrow.slots;
         let mut charged: [ChargedSlot<'_>; MAX] = [(None, 0); MAX];
@@ -93,6 +93,7 @@ impl MemoryStore {
             match taken {
                 Some(outcome) if outcome.admitted => {
                     if outcome.remaining < tightest.remaining {
+                        // Otherwise, figures of both branches are moved in every turn of the loop.
                         unlikely();
                         let Outcome { limit, remaining, reset_after_us, .. } = outcome;
                         tightest = Tightest { limit, remaining, reset_after_us };
@@ -125,10 +126,10 @@ impl MemoryStore {
         let mut shard = lock(&self.shards[address.shard].0);
         if *params_id != ParamsId::default() {
             let LimitParams::TokenBucket(bucket) = params else { return None };
-            let tag = with_params_id(address.tag, *params_id);
+            let tag = address.tag_with(*params_id);
             return shard.take_two_words(bucket, tag, now_us, cost);
         }
-        let at = shard.narrow.spilled_exact(address.tag)?;
+        let at = shard.narrow.spilled_exact(address.tag())?;
         let spilled = shard.slab.get_mut(at)?;
         if spilled.penalty.is_some() || spilled.blocked_until_us > 0 {
             return None;
@@ -180,19 +181,14 @@ fn take_word(
     if !limit.params_id.is_grouped() {
         return None;
     }
-    let (outcome, after) = match_one_word!(
-        &limit.params,
-        params => plan_word(params, word, now_us, cost)?,
-        else return None
-    );
+    let (outcome, after) = match &limit.params {
+        LimitParams::Gcra(params) => plan_word(params, word, now_us, cost)?,
+        LimitParams::SlidingWindow(params) => plan_word(params, word, now_us, cost)?,
+        params => plan_any_word(params, word, now_us, cost)?,
+    };
     slot.words[0].store(after, Ordering::Release);
     Some(outcome)
 }
-
-/// Marks a branch that is rarely taken: without it, figures of both branches are moved in every
-/// turn of the loop.
-#[cold]
-const fn unlikely() {}
 
 /// Gives the cells their words back: backwards, since limits with the same hash share one.
 #[cold]
@@ -218,16 +214,24 @@ fn refuse_together(
     let mut tightest: Option<Outcome> = None;
     for limit in limits {
         let word = find_exact(slots, tag_of(limit))?.words[0].load(Ordering::Relaxed);
-        let (outcome, _) = match_one_word!(
-            &limit.params,
-            params => plan_word(params, word, now_us, cost)?,
-            else return None
-        );
+        let (outcome, _) = plan_any_word(&limit.params, word, now_us, cost)?;
         if tightest.is_none_or(|before| rank(&outcome) < rank(&before)) {
             tightest = Some(outcome);
         }
     }
     tightest.filter(|outcome| !outcome.admitted).map(Answer::without_receipt)
+}
+
+/// [`plan_word`] of any algorithm.
+// Not inlined: code of all algorithms would not leave enough registers for the loop around it.
+#[inline(never)]
+fn plan_any_word(
+    params: &LimitParams,
+    word: u64,
+    now_us: u64,
+    cost: u64,
+) -> Option<(Outcome, u64)> {
+    match_one_word!(params, params => plan_word(params, word, now_us, cost), else None)
 }
 
 /// The outcome of a limit, and its word after the charge.
@@ -261,8 +265,11 @@ fn take_typed<A: PackedState<W>, const W: usize>(
     cost: u64,
 ) -> Option<Answer> {
     let (written, state) = (A::of_mut(written)?, A::state_of(state)?);
-    algorithm.redate(state, now_us);
-    let outcome = match algorithm.take(state, now_us, cost)? {
+    let taken = match algorithm.take_fast(state, now_us, cost) {
+        Some(taken) => taken,
+        None => take_slow(algorithm, state, now_us, cost)?,
+    };
+    let outcome = match taken {
         Taken::Charged(outcome, _) => {
             *written = *algorithm;
             outcome
@@ -270,6 +277,19 @@ fn take_typed<A: PackedState<W>, const W: usize>(
         Taken::Refused(outcome) => outcome,
     };
     Some(Answer::without_receipt(without_more(outcome)))
+}
+
+/// Takes what [`PackedState::take_fast`] leaves.
+#[cold]
+#[inline(never)]
+fn take_slow<A: PackedState<W>, const W: usize>(
+    algorithm: &A,
+    state: &mut A::State,
+    now_us: u64,
+    cost: u64,
+) -> Option<Taken> {
+    algorithm.redate(state, now_us);
+    algorithm.take(state, now_us, cost)
 }
 
 /// The outcome without a figure that costs a division and that limiters do not show.

@@ -3,11 +3,11 @@
 use crate::memory::MemoryStore;
 use crate::memory::shard::pack::{PackedState, WordsTaken, match_one_word};
 use crate::memory::table::address::CellAddress;
-use crate::memory::table::{find_exact, is_inline, with_params_id};
+use crate::memory::table::{find_exact, is_inline};
 use crate::raw::pin::pin;
 use crate::raw::slots::Slot;
 use crate::sync::Ordering;
-use crate::{Answer, Charge};
+use crate::{Answer, Charge, Clock};
 use tollgate_core::{Intent, LimitParams};
 
 impl MemoryStore {
@@ -20,7 +20,7 @@ impl MemoryStore {
     pub(crate) fn decide_lock_free<T, F: FnOnce(Answer) -> T>(
         &self,
         address: CellAddress,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -39,7 +39,7 @@ impl MemoryStore {
         &self,
         algorithm: &A,
         address: CellAddress,
-        clock: impl FnOnce() -> u64,
+        clock: impl Clock,
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
@@ -54,7 +54,7 @@ impl MemoryStore {
             drop(pin);
             return otherwise(conclude);
         };
-        let tag = with_params_id(address.tag, charge.params_id);
+        let tag = address.tag_with(charge.params_id);
         let slots = location.read(&pin);
         let Some(slot) = find_exact(slots, tag) else {
             drop(pin);
@@ -62,11 +62,11 @@ impl MemoryStore {
         };
         let mut word = slot.words[0].load(Ordering::Acquire);
         // After the load, so that the two overlap: neither depends on the other.
-        let now_us = clock();
+        let now_us = clock.now_us();
         // Tried once. In a loop, the compiler would keep the params on the stack for the next turn;
         // `decide_slow` has the loop.
         if intent == Intent::Take && is_inline(word) {
-            match algorithm.take_fast([word], now_us, cost) {
+            match algorithm.take_words_fast([word], now_us, cost) {
                 Some(WordsTaken::Charged([after], outcome, receipt)) => {
                     match swap_word(slot, word, after) {
                         Ok(_) => {
@@ -96,8 +96,8 @@ impl MemoryStore {
     }
 }
 
-/// Decides what [`PackedState::take_fast`] leaves: the first request of a window, a peek, a delay,
-/// a cost of zero or beyond the capacity, and a word that another thread has swapped.
+/// Decides what [`PackedState::take_words_fast`] leaves: the first request of a window, a peek, a
+/// delay, a cost of zero or beyond the capacity, and a word that another thread has swapped.
 #[cold]
 #[inline(never)]
 fn decide_slow<A: PackedState<1>>(

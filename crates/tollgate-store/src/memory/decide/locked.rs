@@ -54,7 +54,7 @@ impl ChargeCell {
     ) -> CellPosition {
         match self.found {
             found if cell_count == 1 && found != CellPosition::Absent => found,
-            _ => shard.find(params, self.address.tag),
+            _ => shard.find(params, self.address.tag()),
         }
     }
 }
@@ -166,7 +166,7 @@ fn charge_cells(
 ) -> Result<bool, NoRoom> {
     for (cell, charge) in cells.iter_mut().zip(charges).rev() {
         if let Some(words) = cell.before.take() {
-            shards[cell.lock].restore(charge, cell.address.tag, words);
+            shards[cell.lock].restore(charge, cell.address.tag(), words);
         }
     }
     let admitted = verdicts.admitted;
@@ -191,7 +191,7 @@ fn charge_cells(
     }
     for (n, (cell, charge)) in cells.iter().zip(charges).enumerate() {
         let shard = &mut shards[cell.lock];
-        let (tag, units) = (cell.address.tag, units(n, rows));
+        let (tag, units) = (cell.address.tag(), units(n, rows));
         if units == 0 {
             continue;
         }
@@ -218,7 +218,7 @@ fn answer_uncharged(
 ) {
     for ((cell, charge), answer) in cells.iter().zip(charges).zip(rows) {
         let shard = &mut shards[cell.lock];
-        let tag = cell.address.tag;
+        let tag = cell.address.tag();
         if charge.mode.owed().is_some() {
             *answer = answer_after_debt(shared, shard, tag, charge, now_us, *answer);
         } else if answer.outcome.admitted && verdicts.charges(charge.mode) {
@@ -253,7 +253,7 @@ impl Shard {
             charge.params,
             algorithm => self.answer_packed(algorithm, shared, cell, charge, now_us, asked, row),
             else {
-                cell.found = self.find(charge.params, cell.address.tag);
+                cell.found = self.find(charge.params, cell.address.tag());
                 *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
             }
         );
@@ -275,7 +275,7 @@ impl Shard {
     ) where
         Self: HasTable<W>,
     {
-        let tag = cell.address.tag;
+        let tag = cell.address.tag();
         let Some((at, held)) = self.table_and_slab().0.hold(tag) else {
             cell.found = CellPosition::Absent;
             let outcome = algorithm.decide(&A::State::default(), now_us, charge.cost, intent);
@@ -398,7 +398,7 @@ pub(super) fn look_for_room<'a>(
             && cell.found == CellPosition::Absent
             && let shard = &mut shards[cell.lock]
         {
-            cell.found = shard.find(charge.params, cell.address.tag);
+            cell.found = shard.find(charge.params, cell.address.tag());
             if cell.found == CellPosition::Absent && !shard.has_room(shared, charge, now_us) {
                 (cell.overflow, cell.lock, full) = (true, usize::MAX, true);
             }
@@ -416,11 +416,11 @@ pub(super) fn make_room<'a>(
     now_us: u64,
     takes: impl Fn(usize) -> Option<(&'a Charge<'a>, u64)>,
 ) -> Result<(), NoRoom> {
-    let pinned: SmallVec<[u64; INLINE_MAX]> = cells.iter().map(|cell| cell.address.tag).collect();
+    let pinned: SmallVec<[u64; INLINE_MAX]> = cells.iter().map(|cell| cell.address.tag()).collect();
     let mut full = false;
     for n in 0..cells.len() {
         let Some((charge, _)) = takes(n) else { continue };
-        let found = shards[cells[n].lock].find(charge.params, cells[n].address.tag);
+        let found = shards[cells[n].lock].find(charge.params, cells[n].address.tag());
         if found != CellPosition::Absent {
             continue;
         }

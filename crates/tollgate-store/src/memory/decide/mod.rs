@@ -7,7 +7,7 @@ mod locked;
 
 use super::MemoryStore;
 use super::table::address::CellAddress;
-use crate::{Answer, Answers, Charge, Request};
+use crate::{Answer, Answers, Charge, FixedClock, Request};
 use locked::{ChargeCell, ChargeCells};
 use std::ptr;
 use tollgate_core::Intent;
@@ -42,7 +42,7 @@ impl MemoryStore {
         requests: &[Request<'_>],
         answers: &mut Answers,
     ) {
-        let mut ahead = [CellAddress { shard: 0, tag: 0 }; AHEAD];
+        let mut ahead = [CellAddress::default(); AHEAD];
         for (address, request) in ahead.iter_mut().zip(requests) {
             *address = self.prefetch_cell(request);
         }
@@ -62,7 +62,7 @@ impl MemoryStore {
     /// its own.
     #[inline(always)]
     fn prefetch_cell(&self, request: &Request<'_>) -> CellAddress {
-        let [charge] = request.charges else { return CellAddress { shard: 0, tag: 0 } };
+        let [charge] = request.charges else { return CellAddress::default() };
         let address = self.addresses.address(charge.limit, charge.key);
         self.shared.locations.prefetch(address, charge.params);
         address
@@ -81,16 +81,9 @@ impl MemoryStore {
             answers.push(answer);
             answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
         };
-        self.decide_lock_free(
-            address,
-            || now_us,
-            charge,
-            intent,
-            finish,
-            |mut finish| {
-                finish(self.decide_at_locked(address, now_us, charge, intent));
-            },
-        );
+        self.decide_lock_free(address, FixedClock(now_us), charge, intent, finish, |mut finish| {
+            finish(self.decide_at_locked(address, now_us, charge, intent));
+        });
     }
 
     /// Decides a request with no charge or several.

@@ -125,7 +125,7 @@ impl Locations {
     /// Prefetches the cell at `address`, if it may be outside of the caches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, address: CellAddress, params: &LimitParams) {
-        let CellAddress { shard, tag } = address;
+        let (shard, tag) = (address.shard, address.tag());
         if is_wide(params) {
             if let Some(slots) = self.wide[shard].beyond_caches() {
                 slots.prefetch(|len| home::<2>(tag, len));

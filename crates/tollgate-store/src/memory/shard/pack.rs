@@ -38,11 +38,18 @@ pub(crate) trait PackedState<const W: usize>: Algorithm {
         let taken = self.take(&mut state, now_us, cost)?;
         self.pack_taken(&state, taken)
     }
-    /// [`take_words`](Self::take_words) with few branches, for state of the current window. `None`
+    /// [Takes](Algorithm::take) `cost` with few branches, for state of the current window. `None`
     /// for other states too.
     #[inline(always)]
-    fn take_fast(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
-        self.take_words(words, now_us, cost)
+    fn take_fast(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Option<Taken> {
+        if self.redate(state, now_us) { None } else { self.take(state, now_us, cost) }
+    }
+    /// [`take_fast`](Self::take_fast) of packed words.
+    #[inline(always)]
+    fn take_words_fast(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
+        let mut state = self.unpack(words);
+        let taken = self.take_fast(&mut state, now_us, cost)?;
+        self.pack_taken(&state, taken)
     }
     /// The result of taking, with the state after it packed.
     #[inline(always)]
@@ -105,8 +112,8 @@ pub(crate) use match_one_word;
 /// Whether every state under these params fits a cell, debts aside.
 pub(crate) fn always_packs(params: &LimitParams) -> bool {
     match params {
-        LimitParams::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
-        LimitParams::LeakyBucket(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        LimitParams::Gcra(one) => one.pack(&DatedTat::default()).is_some(),
+        LimitParams::LeakyBucket(one) => one.pack(&DatedTat::default()).is_some(),
         LimitParams::TokenBucket(one) => {
             one.bucket().scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS)
         }
@@ -168,37 +175,36 @@ macro_rules! tat_in_one_word {
         impl PackedState<1> for $algorithm {
             #[inline]
             fn pack(&self, state: &DatedTat) -> Option<[u64; 1]> {
-                let (tat, bucket) = (state.tat, self.bucket());
-                let fits = tat.us <= MAX_US && tat.fraction < 1 << FRACTION_BITS;
                 // A debt names how far it reaches. An instant of zero is a new key's.
-                let ahead_us = if tat.us == 0 { 0 } else { bucket.ahead_us() };
-                (fits && state.ahead_us == ahead_us && (tat.fraction == 0 || tat.count == bucket.count()))
-                    .then(|| [tat.us << FRACTION_BITS | u64::from(tat.fraction)])
+                let ahead_us = if state.tat.us == 0 { 0 } else { self.bucket().ahead_us() };
+                let tat = self.bucket().to_scaled(state.tat)?;
+                (state.ahead_us == ahead_us).then_some([tat])
             }
 
             #[inline]
             fn unpack(&self, [word]: [u64; 1]) -> DatedTat {
-                let us = word >> FRACTION_BITS;
-                let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;
-                let ahead_us = if us == 0 { 0 } else { self.bucket().ahead_us() };
-                DatedTat { tat: tat(us, fraction, self.bucket().count()), ahead_us }
+                let tat = self.bucket().from_scaled(word);
+                DatedTat { tat, ahead_us: if tat.us == 0 { 0 } else { self.bucket().ahead_us() } }
             }
 
             #[inline(always)]
             fn take_words(&self, [word]: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
-                let (us, bucket) = (word >> FRACTION_BITS, self.bucket());
-                if us.saturating_sub(now_us) >= bucket.leap_us() {
-                    return None;
-                }
-                let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;
-                Some(match bucket.take_from(us, fraction, now_us, cost)? {
+                let (mut after, bucket) = (word, self.bucket());
+                Some(match bucket.take_scaled(&mut after, now_us, cost)? {
                     Taken::Charged(outcome, receipt) => {
-                        let fraction = u64::from(receipt.mark_fraction);
-                        let after = receipt.mark_us << FRACTION_BITS | fraction;
                         WordsTaken::Charged([after], outcome, receipt)
+                    }
+                    // A clock error may date state so far ahead. An admission excludes it.
+                    Taken::Refused(_) if word >= (now_us + bucket.leap_us()) * bucket.scale() => {
+                        return None;
                     }
                     Taken::Refused(outcome) => WordsTaken::Refused(outcome),
                 })
+            }
+
+            #[inline(always)]
+            fn take_words_fast(&self, words: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
+                self.take_words(words, now_us, cost)
             }
 
             variant!($algorithm, Tat(DatedTat));
@@ -241,7 +247,7 @@ impl PackedState<2> for TokenBucket {
 impl PackedState<1> for FixedWindow {
     #[inline]
     fn pack(&self, state: &fixed_window::State) -> Option<[u64; 1]> {
-        let index_bits = index_bits(self.window_us());
+        let index_bits = self.index_bits();
         let count_bits = 63 - index_bits;
         (state.index >> index_bits == 0 && state.count >> count_bits == 0)
             .then(|| [state.index << count_bits | state.count])
@@ -249,7 +255,7 @@ impl PackedState<1> for FixedWindow {
 
     #[inline]
     fn unpack(&self, [word]: [u64; 1]) -> fixed_window::State {
-        let count_bits = 63 - index_bits(self.window_us());
+        let count_bits = 63 - self.index_bits();
         fixed_window::State { index: word >> count_bits, count: word & ((1 << count_bits) - 1) }
     }
 
@@ -277,7 +283,7 @@ impl PackedState<1> for CalendarWindow {
 impl PackedState<1> for SlidingWindow {
     #[inline]
     fn pack(&self, state: &sliding_window::State) -> Option<[u64; 1]> {
-        let index_bits = index_bits(self.window_us());
+        let index_bits = self.index_bits();
         let count_bits = (63 - index_bits) / 2;
         let fits =
             state.index >> index_bits == 0 && (state.previous | state.current) >> count_bits == 0;
@@ -288,7 +294,7 @@ impl PackedState<1> for SlidingWindow {
 
     #[inline]
     fn unpack(&self, [word]: [u64; 1]) -> sliding_window::State {
-        let count_bits = (63 - index_bits(self.window_us())) / 2;
+        let count_bits = (63 - self.index_bits()) / 2;
         let mask = (1 << count_bits) - 1;
         sliding_window::State {
             index: word >> (2 * count_bits),
@@ -298,10 +304,8 @@ impl PackedState<1> for SlidingWindow {
     }
 
     #[inline(always)]
-    fn take_fast(&self, words: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
-        let mut state = self.unpack(words);
-        let taken = self.take_in_window(&mut state, now_us, cost)?;
-        self.pack_taken(&state, taken)
+    fn take_fast(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Option<Taken> {
+        self.take_in_window(state, now_us, cost)
     }
 
     variant!(SlidingWindow, SlidingWindow(sliding_window::State));
@@ -310,12 +314,6 @@ impl PackedState<1> for SlidingWindow {
 #[inline]
 fn tat(us: u64, fraction: u32, count: u32) -> Tat {
     Tat { us, fraction, count: if fraction == 0 { 0 } else { count } }
-}
-
-/// The bits of a window's number, up to [`MAX_US`].
-#[inline]
-fn index_bits(window_us: Option<u64>) -> u32 {
-    INSTANT_BITS - window_us.unwrap_or(1).max(1).ilog2()
 }
 
 #[cfg(all(test, not(loom)))]

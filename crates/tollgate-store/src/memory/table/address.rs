@@ -1,7 +1,9 @@
 //! The address of a cell: a keyed hash of limit and key.
 
-use ahash::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use super::key_hash::KeyHash;
+use crate::ParamsId;
+use crate::sync::unlikely;
+use std::hash::BuildHasher;
 
 /// Overflow cells per limit.
 const OVERFLOW_CELLS: u64 = 1_024;
@@ -14,11 +16,26 @@ const _: () = assert!(SHARD_BITS == crate::memory::params_registry::PARAMS_ID_BI
 /// their cells are side by side. The largest array has 2^22 cache lines.
 pub(crate) const HOME_BITS: u32 = 22;
 
-/// A shard, and the key's tag in it, without a params id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A shard, and the hash that tells a key's cell there from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CellAddress {
     pub(crate) shard: usize,
-    pub(crate) tag: u64,
+    hash: u64,
+}
+
+impl CellAddress {
+    /// The key's tag, without a params id. It is never zero, which marks an empty slot.
+    #[inline(always)]
+    pub(crate) const fn tag(self) -> u64 {
+        let tag = self.tag_with(ParamsId(0));
+        if tag == 0 { 1 << SHARD_BITS } else { tag }
+    }
+
+    /// The key's tag with a params id. The tag of one key in 2^52 is wrong: no slot has it.
+    #[inline(always)]
+    pub(crate) const fn tag_with(self, params_id: ParamsId) -> u64 {
+        self.hash & !((1 << SHARD_BITS) - 1) | params_id.0 as u64
+    }
 }
 
 /// Hashes with random keys of this process, so that clients cannot choose keys that collide.
@@ -29,10 +46,11 @@ pub(crate) struct CellAddress {
 /// than 4,096 shards (a cap below 256 MiB) uses fewer bits.
 #[derive(Debug)]
 pub(crate) struct CellHasher {
-    keys: RandomState,
+    keys: KeyHash,
     /// Spreads the ids of limits over all bits; odd, so that no two ids become one.
     limits: u64,
-    shards: usize,
+    /// The number of shards, less one.
+    shard_mask: usize,
 }
 
 impl CellHasher {
@@ -43,8 +61,8 @@ impl CellHasher {
             Some(seed) => seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             None => random.hash_one(n),
         };
-        let keys = RandomState::with_seeds(key(1), key(2), key(3), key(4));
-        Self { keys, limits: key(5) | 1, shards }
+        let keys = KeyHash::new([key(1), key(2), key(3)]);
+        Self { keys, limits: key(4) | 1, shard_mask: shards - 1 }
     }
 
     /// The limits on one key are in one shard, so that a request takes one lock, and side by side.
@@ -57,21 +75,20 @@ impl CellHasher {
     /// The part of the hash that all limits on `key` share.
     #[inline(always)]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.keys.build_hasher();
-        hasher.write(key);
-        hasher.finish()
+        self.keys.hash(key)
     }
 
     /// The shard of all limits on a [hashed](Self::hash) key that is not empty.
     #[inline(always)]
     pub(crate) fn shard_hashed(&self, hashed: u64) -> usize {
-        hashed as usize & (self.shards - 1)
+        hashed as usize & self.shard_mask
     }
 
     /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
     pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: u64) -> CellAddress {
         if key.is_empty() {
+            unlikely();
             let hash = hashed ^ limit.wrapping_mul(self.limits);
             return self.split(hash, hash);
         }
@@ -80,19 +97,13 @@ impl CellHasher {
 
     /// The overflow cell that the key at `address` shares with others of its limit.
     pub(crate) fn overflow(&self, limit: u64, address: CellAddress) -> CellAddress {
-        let cell = (address.tag >> SHARD_BITS) % OVERFLOW_CELLS;
-        let mut hasher = self.keys.build_hasher();
-        hasher.write_u64(limit);
-        hasher.write_u64(cell);
-        let hash = hasher.finish();
+        let cell = (address.tag() >> SHARD_BITS) % OVERFLOW_CELLS;
+        let hash = self.hash(&(u128::from(limit) << 64 | u128::from(cell)).to_le_bytes());
         self.split(hash, hash)
     }
 
     #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> CellAddress {
-        let shard = self.shard_hashed(shard);
-        // A tag is never zero, which marks an empty slot.
-        let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
-        CellAddress { shard, tag }
+        CellAddress { shard: self.shard_hashed(shard), hash }
     }
 }

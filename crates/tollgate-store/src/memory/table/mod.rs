@@ -16,6 +16,7 @@
 
 pub(super) mod address;
 pub(super) mod budget;
+mod key_hash;
 
 use super::params_registry::PARAMS_ID_BITS;
 use crate::ParamsId;
@@ -86,8 +87,12 @@ pub(crate) const fn same_key(a: u64, b: u64) -> bool {
 /// lines.
 #[inline(always)]
 pub(crate) const fn home<const W: usize>(tag: u64, len: usize) -> usize {
-    let at = ((tag >> (64 - HOME_BITS)) as usize * len) >> HOME_BITS;
-    if LINE.is_multiple_of(8 + 8 * W) { at & !(SLOTS_PER_LINE - 1) } else { at }
+    let at = (tag >> (64 - HOME_BITS)) as usize * len;
+    if LINE.is_multiple_of(8 + 8 * W) {
+        (at >> (HOME_BITS + SLOTS_PER_LINE.ilog2())) * SLOTS_PER_LINE
+    } else {
+        at >> HOME_BITS
+    }
 }
 
 /// Finds the slot of a tag, params id included, without a lock.

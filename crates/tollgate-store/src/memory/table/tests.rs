@@ -1,4 +1,4 @@
-use super::address::CellHasher;
+use super::address::{CellAddress, CellHasher};
 use super::{Cell, CellTable, SLOTS, find_exact, find_exact_or, home, same_key};
 use crate::raw::pin::pin;
 use crate::raw::slots::{ArraySize, Garbage, Location};
@@ -145,6 +145,14 @@ fn sizes_grow_by_an_eighth() {
     assert!(home::<1>(u64::MAX, SLOTS) < SLOTS);
 }
 
+/// Zero marks an empty slot, which a search without the lock must not take for a key's.
+#[test]
+fn no_tag_is_zero() {
+    let zero = CellAddress::default();
+    assert_ne!(zero.tag(), 0);
+    assert_ne!(zero.tag_with(crate::ParamsId(1)), 0);
+}
+
 #[test]
 fn limits_on_one_key_are_side_by_side() {
     let hasher = CellHasher::new(1, Some(7));
@@ -152,13 +160,13 @@ fn limits_on_one_key_are_side_by_side() {
     all.rebuild(one());
     let addresses: Vec<_> = (0..3).map(|limit| hasher.address(limit, b"user")).collect();
     for (n, address) in addresses.iter().enumerate() {
-        all.table.insert(Cell { tag: address.tag, words: [n as u64] });
+        all.table.insert(Cell { tag: address.tag(), words: [n as u64] });
     }
-    let first = home::<1>(addresses[0].tag, all.table.slots.len());
+    let first = home::<1>(addresses[0].tag(), all.table.slots.len());
     for (n, address) in addresses.iter().enumerate() {
         // Wrong guesses, too: another limit's slot, an empty one, and one beyond the array.
         for guess in [first + n, first + 1, first + 3, usize::MAX] {
-            let (at, slot) = find_exact_or(&all.table.slots, address.tag, guess).unwrap();
+            let (at, slot) = find_exact_or(&all.table.slots, address.tag(), guess).unwrap();
             assert_eq!(
                 (at, slot.words[0].load(crate::sync::Ordering::Relaxed)),
                 (first + n, n as u64)
@@ -166,6 +174,6 @@ fn limits_on_one_key_are_side_by_side() {
         }
     }
     let without_key: Vec<_> = (0..8).map(|limit| hasher.address(limit, b"")).collect();
-    let homes = without_key.iter().map(|address| home::<1>(address.tag, 1 << 20));
+    let homes = without_key.iter().map(|address| home::<1>(address.tag(), 1 << 20));
     assert!(homes.collect::<std::collections::BTreeSet<_>>().len() > 1, "busy limits are spread");
 }

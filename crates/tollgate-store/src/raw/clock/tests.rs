@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "compared with the system's clocks")]
 
-use super::ProcessClock;
+use super::{CounterClock, ProcessClock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -47,4 +47,30 @@ fn never_backwards_across_threads() {
             });
         }
     });
+}
+
+/// Another thread may start a line after this one has read the counter.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn a_counter_read_before_a_line_shows_its_start() {
+    let Some(CounterClock(counter)) = ProcessClock.counter() else { return };
+    let half_us_per_tick = 1 << 63;
+    assert_eq!(counter.off_line(1_000, 0, half_us_per_tick, 8), 1_004);
+    assert_eq!(counter.off_line(1_000, 0, half_us_per_tick, 0_u64.wrapping_sub(8)), 1_000);
+}
+
+#[test]
+fn decisions_see_the_same_time() {
+    let Some(counter) = ProcessClock.counter() else { return };
+    let start = Instant::now();
+    // More than a second, so that a new line starts meanwhile.
+    while start.elapsed() < Duration::from_millis(1_100) {
+        let before_us = ProcessClock.now_us();
+        let now_us = counter.now_us();
+        let after_us = ProcessClock.now_us();
+        assert!(
+            now_us + 1 >= before_us && now_us <= after_us + 1,
+            "{before_us} {now_us} {after_us}"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 #[cfg(loom)]
 #[test]
 fn nothing_is_freed_under_a_reader() {
-    use super::PinRecord;
+    use super::{PhantomData, Pin, PinRecord};
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -16,14 +16,15 @@ fn nothing_is_freed_under_a_reader() {
     }
     loom::model(|| {
         let world = Arc::new(World {
-            record: PinRecord { edges: AtomicUsize::new(0), asymmetric: false },
+            record: PinRecord { edges: AtomicUsize::new(0) },
             published: AtomicUsize::new(0),
             arrays: [UnsafeCell::new(true), UnsafeCell::new(true)],
         });
         let reader = world.clone();
         let there = loom::thread::spawn(move || {
             for _ in 0..2 {
-                let _pin = reader.record.pin();
+                reader.record.begin::<false>();
+                let _pin = Pin { record: Some(&reader.record), not_send: PhantomData };
                 let at = reader.published.load(Ordering::Acquire);
                 // SAFETY: loom checks the access.
                 assert!(reader.arrays[at].with(|alive| unsafe { *alive }), "read after free");

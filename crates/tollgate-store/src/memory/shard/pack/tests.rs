@@ -1,11 +1,11 @@
-use super::{PackedState, unpack_any};
+use super::{PackedState, WordsTaken, unpack_any};
 use crate::memory::table::is_inline;
 use proptest::prelude::*;
 use tollgate_core::algorithm::{
     CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
     calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::{Algorithm, CalendarUnit, LimitParams, MAX_US, Rate, Zone};
+use tollgate_core::{Algorithm, CalendarUnit, Intent, LimitParams, MAX_US, Rate, Zone};
 
 /// What is packed comes back as it was; the top bit stays clear.
 fn exact<A: PackedState<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
@@ -54,7 +54,8 @@ proptest! {
     #[test]
     fn buckets_are_exact((rate, tat, latest_us) in rate().prop_flat_map(|r| (Just(r), tat(r.count()), instant()))) {
         if let (Ok(gcra), Ok(leaky)) = (Gcra::try_new(rate, Some(1)), LeakyBucket::try_new(rate, None, None)) {
-            let small = tat.us <= MAX_US && tat.fraction < 1_024;
+            let scale = gcra.bucket().scale();
+            let small = tat.us <= MAX_US && u64::from(tat.fraction) < scale && scale <= 1_024;
             let fits = small && (tat.fraction == 0 || tat.count == rate.count());
             let ahead_us = if tat.us == 0 { 0 } else { gcra.bucket().ahead_us() };
             let state = DatedTat { tat, ahead_us };
@@ -64,6 +65,38 @@ proptest! {
         }
         if let Ok(token) = TokenBucket::try_new(rate, Some(1)) {
             exact(&token, &token_bucket::State { full: tat, latest_us });
+        }
+    }
+
+    /// Words are taken as their states are, also if a clock error dated them far ahead.
+    #[test]
+    fn words_of_buckets_are_taken_exactly(
+        count in 1..2_000_u64,
+        period_us in prop_oneof![Just(1_000_u64), Just(1_000_000), Just(3_600_000_000), 1_000..90_000_000_000_u64],
+        burst in 1..50_u64,
+        now_us in instant(),
+        offset_us in prop_oneof![0..3_000_000_u64, 0..100_000_000_000_u64],
+        fraction: u32,
+        cost in 0..60_u64,
+    ) {
+        let Ok(gcra) = Gcra::try_new(Rate::try_new(count, period_us).unwrap(), Some(burst)) else { return Ok(()) };
+        let bucket = gcra.bucket();
+        let fraction = fraction % bucket.scale() as u32;
+        let count = if fraction == 0 { 0 } else { bucket.count() };
+        let tat = Tat { us: (now_us + offset_us).saturating_sub(1_500_000).min(MAX_US), fraction, count };
+        let ahead_us = if tat.us == 0 { 0 } else { bucket.ahead_us() };
+        let mut state = DatedTat { tat, ahead_us };
+        let Some(words) = gcra.pack(&state) else { return Ok(()) };
+        let Some(taken) = gcra.take_words(words, now_us, cost) else { return Ok(()) };
+        prop_assert!(!gcra.redate(&mut state, now_us));
+        let expected = gcra.decide(&state, now_us, cost, Intent::Take);
+        match taken {
+            WordsTaken::Charged(words, outcome, receipt) => {
+                prop_assert_eq!(outcome, expected);
+                prop_assert_eq!(receipt, gcra.charge(&mut state, now_us, cost));
+                prop_assert_eq!(gcra.unpack(words), state);
+            }
+            WordsTaken::Refused(outcome) => prop_assert_eq!(outcome, expected),
         }
     }
 
@@ -98,7 +131,7 @@ proptest! {
         let gcra = Gcra::try_new(rate, None).unwrap();
         let mut state = DatedTat::default();
         gcra.charge(&mut state, now_us, cost.min(count));
-        prop_assert_eq!(exact(&gcra, &state), state.tat.fraction < 1_024);
+        prop_assert_eq!(exact(&gcra, &state), gcra.bucket().scale() <= 1_024);
     }
 }
 
