@@ -139,10 +139,12 @@ fn elapsed_ns(start: Instant) -> u64 {
 mod tsc {
     use std::time::Instant;
 
-    #[derive(Debug)]
-    pub(super) enum Counter {}
+    pub(super) use NoCounter as Counter;
 
-    impl Counter {
+    #[derive(Debug)]
+    pub(super) enum NoCounter {}
+
+    impl NoCounter {
         pub(super) fn start(_: Instant, _: u64) -> Option<Self> {
             None
         }

@@ -308,6 +308,19 @@ impl PackedState<1> for SlidingWindow {
         self.take_in_window(state, now_us, cost)
     }
 
+    #[inline(always)]
+    fn take_words_fast(&self, [word]: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
+        let mut state = self.unpack([word]);
+        Some(match self.take_fast(&mut state, now_us, cost)? {
+            Taken::Charged(outcome, receipt) => {
+                // The count of this window is in the lowest bits, which hold the limit.
+                debug_assert_eq!(self.pack(&state), Some([word + cost]), "the state packs");
+                WordsTaken::Charged([word + cost], outcome, receipt)
+            }
+            Taken::Refused(outcome) => WordsTaken::Refused(outcome),
+        })
+    }
+
     variant!(SlidingWindow, SlidingWindow(sliding_window::State));
 }
 

@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "compared with the system's clocks")]
 
-use super::{CounterClock, ProcessClock};
+use super::ProcessClock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -53,7 +53,7 @@ fn never_backwards_across_threads() {
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[test]
 fn a_counter_read_before_a_line_shows_its_start() {
-    let Some(CounterClock(counter)) = ProcessClock.counter() else { return };
+    let Some(super::CounterClock(counter)) = ProcessClock.counter() else { return };
     let half_us_per_tick = 1 << 63;
     assert_eq!(counter.off_line(1_000, 0, half_us_per_tick, 8), 1_004);
     assert_eq!(counter.off_line(1_000, 0, half_us_per_tick, 0_u64.wrapping_sub(8)), 1_000);
