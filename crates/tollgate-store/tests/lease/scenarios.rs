@@ -197,7 +197,7 @@ fn a_book_keeps_to_the_window_of_a_state_that_a_decision_re_dated() {
     let stepped_us = now_us - 3 * window_us;
     assert!(terms.store_params.redate(ledger.state.as_mut().unwrap(), stepped_us));
     ask.holder.number = 1;
-    for (later_us, granted) in [(0, 0), (window_us, 0), (2 * window_us, 1_000)] {
+    for (later_us, granted) in [(window_us, 0), (2 * window_us, 1_000)] {
         let reply = ledger.handle(stepped_us + later_us, 1_000_000, &terms, &ask);
         assert_eq!(reply.granted, granted, "{later_us} µs after the step");
     }
@@ -276,4 +276,21 @@ fn a_bucket_discounts_returns_while_the_book_waits_for_the_clock() {
     holder.return_at_us = reply.oldest_grant_us;
     let reply = ledger.handle(stepped_us + 400_000, 1_000_000, &terms, &holder);
     assert_eq!((reply.returned, reply.left), (400, 500));
+}
+
+/// Direct decisions read a bucket by the clock as it is. A book that has seen a later instant must
+/// not take units for refilled that they have just used.
+#[test]
+fn a_bucket_is_read_by_the_clock_of_direct_decisions() {
+    let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(2_000)).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    let mut ask = LedgerRequest::default();
+    ledger.handle(now_us, 1_000_000, &terms, &ask);
+    let stepped_us = now_us - 1_000_000;
+    terms.store_params.charge(ledger.state.as_mut().unwrap(), stepped_us, 1_500);
+    (ask.want, ask.need) = (1_500, 1);
+    let reply = ledger.handle(stepped_us, 1_000_000, &terms, &ask);
+    assert_eq!((reply.granted, reply.left), (0, 0));
 }
