@@ -294,3 +294,29 @@ fn a_bucket_is_read_by_the_clock_of_direct_decisions() {
     let reply = ledger.handle(stepped_us, 1_000_000, &terms, &ask);
     assert_eq!((reply.granted, reply.left), (0, 0));
 }
+
+/// A failover loses a return of one holder and a later grant to another. The summary of the second
+/// contains the return, so the first must not get it credited again.
+#[test]
+fn a_restored_book_credits_no_return_that_it_contains() {
+    let (terms, now_us) = (plan(2, 0).terms, 1_700_000_000_100_000);
+    let mut ledger = Ledger::default();
+    let take = |ledger: &mut Ledger, ask: &mut LedgerRequest, units| {
+        (ask.want, ask.need) = (units, units);
+        let reply = ledger.handle(now_us, 1_000_000, &terms, ask);
+        (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
+        (ask.want, ask.need, ask.acknowledged) = (0, 0, reply.returned);
+        reply
+    };
+    let (mut first, mut second) = (LedgerRequest::default(), LedgerRequest::default());
+    second.holder.number = 1;
+    take(&mut ledger, &mut first, 30);
+    take(&mut ledger, &mut second, 30);
+    let mut kept = ledger.clone();
+    (first.returned, first.return_at_us) = (20, now_us);
+    take(&mut ledger, &mut first, 0);
+    assert_eq!(take(&mut ledger, &mut second, 10).left, 950);
+    assert!(take(&mut kept, &mut second, 0).rolled_back);
+    let reply = take(&mut kept, &mut first, 0);
+    assert_eq!((reply.returned, reply.left), (20, 940));
+}
