@@ -39,9 +39,9 @@ pub struct Limits {
     /// Limit of HTTP/2 streams that a peer resets before they are read: 20, then the connection
     /// closes.
     pub resets_max: usize,
-    /// Bytes that an HTTP/2 peer may send within [`idle`](Self::idle) without a request, and without
-    /// a piece of a body in either direction: 1 MiB, then the connection closes. More of them are
-    /// a flood of PING, SETTINGS or WINDOW_UPDATE frames.
+    /// Bytes that an HTTP/2 peer may send within [`idle`](Self::idle) without a request or a piece
+    /// of a body in either direction: 1 MiB, then the connection closes. A flood of PING, SETTINGS
+    /// or `WINDOW_UPDATE` frames has more.
     pub control_bytes_max: u64,
     /// The interval of HTTP/2 pings on a silent connection: 20 s.
     pub ping_interval: Duration,

@@ -1,6 +1,7 @@
 //! Leases, simulated: many nodes, a network and a store under one virtual clock, running the
 //! protocol that ships.
 
+mod loss;
 mod node;
 mod oracle;
 mod picture;
