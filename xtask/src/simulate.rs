@@ -8,7 +8,8 @@ pub(crate) const VERB: Verb = Verb {
     summary: "run the simulation of leases over many seeds, or one again; draw its pictures",
     help: "
 Options:
-  --seeds N   so many seeds, from 0 on; 10,000 without it, as the tests do
+  --seeds N   so many seeds; 10,000 without it, as the tests do
+  --first S   from this seed on; 0 without it
   --seed S    this one alone, with everything that happens in it
   --picture   draw docs/pictures/leases.svg instead, a limit whose nodes die, and write docs/leases.md's table of lifetimes
   --scale     simulate a thousand nodes and a million keys instead, for some minutes, and write docs/scaling.md's table,
@@ -17,7 +18,7 @@ Options:
 Every seed is a limit, a load and a set of faults: messages lost, late and double, processes that die, stop and
 lose their connections, clocks that run fast or slow, stores that step, fail over, lose what they acknowledged, or
 everything. What must hold is in
-`crates/tollgate-store/src/lease/`. A seed that fails is named, and the same seed fails again.",
+`crates/tollgate-store/src/lease/`. Seeds that fail are named, and the same seed fails again.",
     run,
 };
 
@@ -58,6 +59,7 @@ fn parse(arguments: &[String]) -> Result<Plan, Failure> {
     while let Some(name) = rest.next() {
         let variable = match name.as_str() {
             "--seeds" => "TOLLGATE_SEEDS",
+            "--first" => "TOLLGATE_FIRST_SEED",
             "--seed" => "TOLLGATE_SEED",
             _ => return Err(Failure::Usage(format!("unexpected argument `{name}`"))),
         };
@@ -78,6 +80,8 @@ mod tests {
         let variables = |line: &str| parse(&words(line)).map(|plan| plan.variables);
         assert_eq!(variables("--seeds 7"), Ok(vec![("TOLLGATE_SEEDS", 7)]));
         assert_eq!(variables("--seed 3"), Ok(vec![("TOLLGATE_SEED", 3)]));
+        let range = vec![("TOLLGATE_FIRST_SEED", 9), ("TOLLGATE_SEEDS", 7)];
+        assert_eq!(variables("--first 9 --seeds 7"), Ok(range));
         assert_eq!(variables("--scale"), variables("--picture"));
         assert_ne!(parse(&words("--scale")), parse(&words("--picture")));
         for line in ["--seeds", "--seed x", "--sed 1", "--scale 1", "--seed 1 --picture"] {

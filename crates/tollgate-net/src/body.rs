@@ -159,6 +159,11 @@ impl Upload {
                 .map(|frame| frame.map(|frame| frame.map_err(|error| http2::body_error(&error)))),
         };
         self.set_waiting(polled.is_pending());
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && frame.data_ref().is_some_and(|data| !data.is_empty())
+        {
+            self.state.record_progress();
+        }
         polled
     }
 }

@@ -39,6 +39,10 @@ pub struct Limits {
     /// Limit of HTTP/2 streams that a peer resets before they are read: 20, then the connection
     /// closes.
     pub resets_max: usize,
+    /// Bytes that an HTTP/2 peer may send within [`idle`](Self::idle) without a request or a piece
+    /// of a body in either direction: 1 MiB, then the connection closes. A flood of PING, SETTINGS
+    /// or `WINDOW_UPDATE` frames has more.
+    pub control_bytes_max: u64,
     /// The interval of HTTP/2 pings on a silent connection: 20 s.
     pub ping_interval: Duration,
     /// Time to wait for the answer to a ping: 10 s.
@@ -63,6 +67,7 @@ impl Default for Limits {
             streams_max: 100,
             window_bytes: 64 * 1024,
             resets_max: 20,
+            control_bytes_max: 1024 * 1024,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
             send_buffer_bytes: None,

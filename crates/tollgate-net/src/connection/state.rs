@@ -55,6 +55,10 @@ pub(crate) struct ConnectionState {
     waker: RefCell<Option<Waker>>,
     /// Whether several requests can be in flight, so that a read does not change the stage.
     multiplexed: Cell<bool>,
+    /// Bytes read on a multiplexed connection since the last request or piece of a body, and the
+    /// tick at which the count starts again.
+    control_bytes: Cell<u64>,
+    control_until: Cell<u64>,
     /// Whether an answer on this connection has had counter headers.
     pub(crate) sent_counters: Cell<bool>,
     pub(crate) listener: Arc<ListenerState>,
@@ -74,6 +78,8 @@ impl ConnectionState {
             close_request: Cell::new(CloseRequest::None),
             waker: RefCell::new(None),
             multiplexed: Cell::new(false),
+            control_bytes: Cell::new(0),
+            control_until: Cell::new(0),
             sent_counters: Cell::new(false),
             listener,
             serial,
@@ -102,6 +108,25 @@ impl ConnectionState {
         if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.multiplexed.get() {
             self.enter(Stage::ReadingHead);
         }
+    }
+
+    /// Counts bytes read on a multiplexed connection. Returns whether the peer floods it.
+    pub(super) fn is_flooded_by(&self, bytes: usize) -> bool {
+        if !self.multiplexed.get() {
+            return false;
+        }
+        let limits = &self.listener.limits;
+        if self.timers.now.get() >= self.control_until.get() {
+            self.control_until.set(self.timers.deadline_tick(limits.idle));
+            self.control_bytes.set(0);
+        }
+        self.control_bytes.update(|count| count.saturating_add(bytes as u64));
+        self.control_bytes.get() > limits.control_bytes_max
+    }
+
+    /// Records a request, or a piece of a body in either direction.
+    pub(crate) fn record_progress(&self) {
+        self.control_bytes.set(0);
     }
 
     /// Allows several requests in flight. A slow head then has the deadline of an idle connection,
@@ -204,6 +229,7 @@ impl InFlightRequest {
     pub(crate) fn new(state: &Rc<ConnectionState>) -> Self {
         state.in_flight.update(|count| count + 1);
         state.enter(Stage::Busy);
+        state.record_progress();
         Self(state.clone())
     }
 

@@ -69,10 +69,15 @@ impl AsyncRead for ConnectionStream {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(inner).poll_read(context, buffer))?;
-        if buffer.filled().len() > before {
-            state.start_head_deadline();
-        } else {
+        let read = buffer.filled().len() - before;
+        if read == 0 {
             *peer_closed = true;
+        } else {
+            state.start_head_deadline();
+        }
+        if state.is_flooded_by(read) {
+            state.expire();
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         Poll::Ready(Ok(()))
     }

@@ -37,7 +37,7 @@ impl CoarseTimers {
     }
 
     /// The first tick at which `time` has certainly passed.
-    fn deadline_tick(&self, time: Duration) -> u64 {
+    pub(super) fn deadline_tick(&self, time: Duration) -> u64 {
         // In 64 bits, since every request to an upstream has a deadline: 584 years are enough.
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let ticks = ns(time).div_ceil(ns(self.tick).max(1));

@@ -129,6 +129,7 @@ impl hyper::body::Body for TrackedBody {
         };
         let within = state.listener.limits.idle;
         if let Some(Ok(frame)) = &frame {
+            state.record_progress();
             let is_small = frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX);
             *is_end_delayed = !is_small || !body.is_end_stream();
             match write_timeout {

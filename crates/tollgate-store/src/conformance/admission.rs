@@ -4,7 +4,7 @@ use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
 use crate::{Store, StoreCall};
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Algorithm, LimitParams, Rate};
+use tollgate_core::{Algorithm, Intent, LimitParams, Rate};
 
 /// GCRA: `count` at once, one more each second.
 pub(super) fn one_a_second(count: u64) -> LimitParams {
@@ -209,6 +209,29 @@ pub async fn tier_changes<S: Store>(store: &S) {
             let (_, rows) = driver.take(&[line]).await;
             assert_eq!(rows[0].outcome, expected, "{}: round {round}", params.algorithm());
             driver.now_us += 70_001 * (round as u64 % 3);
+        }
+    }
+}
+
+/// A clock leaps ahead by an hour and back. A peek or a refusal then names an honest wait: whoever
+/// waits for so long is admitted, though nobody was admitted in between.
+pub async fn leaps<S: Store>(store: &S) {
+    for (number, params) in algorithms(5).enumerate() {
+        let name = params.algorithm();
+        for (key, intent) in [("peek", Intent::Peek), ("refusal", Intent::Take)] {
+            let mut driver = StoreDriver::new(store);
+            let line = ChargeSpec::new(40 + number as u64, key, params);
+            driver.now_us += 3_600_000_000;
+            while driver.take(&[line]).await.0 {}
+            driver.now_us -= 3_600_000_000;
+            let (admitted, rows) = driver.ask(&[line], intent).await;
+            let Some(wait_us) = rows[0].outcome.retry_after_us.filter(|_| !admitted) else {
+                panic!("{name}: a key that is used up has to wait, says the {key}");
+            };
+            driver.now_us += wait_us - 1;
+            assert!(!driver.peek(&[line]).await.0, "{name}: the wait of the {key} is too long");
+            driver.now_us += 1;
+            assert!(driver.take(&[line]).await.0, "{name}: the wait of the {key} is too short");
         }
     }
 }

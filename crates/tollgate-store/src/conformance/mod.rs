@@ -25,7 +25,7 @@ mod reservations;
 mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
-pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
+pub use admission::{all_or_nothing, batches, costs, leaps, owed, peeks, shadows, tier_changes};
 pub use driver::{ChargeSpec, StoreDriver};
 pub use model::Model;
 pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
@@ -40,6 +40,7 @@ pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     batches(&fresh().await).await;
     costs(&fresh().await).await;
     peeks(&fresh().await).await;
+    leaps(&fresh().await).await;
     shadows(&fresh().await).await;
     owed(&fresh().await).await;
     tier_changes(&fresh().await).await;

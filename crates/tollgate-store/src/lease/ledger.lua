@@ -50,8 +50,9 @@ end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
 if last > raw + (windowed and params.window or max(bucket_window(params), LEAP_US_MIN)) then
-  -- To where the state is re-dated; for a window to its start, where nothing has faded.
-  now = windowed and (div_rem(raw, params.window) + 1) * params.window or raw
+  -- A re-dated window state says below how far ahead the key is. A direct decision may have
+  -- re-dated it before, so the book must not choose a window of its own.
+  now = raw
   grace_until, swept, begun = min(grace_until, now + grace), min(swept, now), min(begun, now)
   kept_until = 0
 end
@@ -94,11 +95,16 @@ if decided_directly then
   charged()
 end
 
--- Raises the state to what the request's summary says, or replaces it; returns whether it changed.
-local function restore(replaces)
+-- Raises the state to what the request's summary says, or replaces it; returns whether it lacked
+-- units. The summary has `uncredited` returns that are credited again: if a window has less than
+-- the summary after that, it lacks charges too.
+local function restore(replaces, uncredited)
   local at, first, second = request[17], request[18], request[19]
   local function merge(own, other)
     return replaces and other or max(own, other)
+  end
+  local function lacks(own, other)
+    return not replaces and other > max(0, own - uncredited)
   end
   if not windowed then
     if not replaces and algorithm.idle_at_us(params, state) >= at then
@@ -109,15 +115,15 @@ local function restore(replaces)
     if state.full then
       state.latest_us = 0
     else
-      bucket_date(params, tat, now)
+      bucket_date(params, tat, state_now)
     end
     return true
   end
-  local index = div_rem(now, params.window)
+  local index = div_rem(state_now, params.window)
   if fixed then
-    local own = state.index == index and state.count or 0
-    state.index, state.count = index, merge(own, at >= index and first or 0)
-    return state.count ~= own
+    local own, other = state.index == index and state.count or 0, at >= index and first or 0
+    state.index, state.count = index, merge(own, other)
+    return state.count ~= own or lacks(own, other)
   end
   local function counts(window, previous, current)
     if window >= index then
@@ -129,6 +135,7 @@ local function restore(replaces)
   first, second = counts(at, first, second)
   state.index, state.previous, state.current = index, merge(previous, first), merge(current, second)
   return state.previous ~= previous or state.current ~= current
+    or lacks(previous + current, first + second)
 end
 
 -- Restores a book with less than the holder has seen from the holder's summary. It contains all
@@ -140,9 +147,17 @@ if ledger ~= 0 and (named or not fixed) then
   -- store also lost what it had decided itself.
   local more_returned = their_granted == all_granted and their_returned > all_returned
   local later = their_granted > all_granted or (restored == 1 and more_returned)
-  if not is_begun or not named or later or more_returned then
+  -- The book of a fixed window keeps an entry of every process that knows it. A process without one
+  -- knows an earlier book of this window, which was lost.
+  local is_dropped = fixed and restored == 0 and not found[3]
+  if is_dropped then
+    for _, field in ipairs(redis.call('HKEYS', book)) do
+      is_dropped = is_dropped and string.sub(field, 1, 16) ~= string.sub(name, 1, 16)
+    end
+  end
+  if not is_begun or not named or later or more_returned or is_dropped then
     local replaces = is_begun and named and restored == 1
-    local raised = restore(replaces)
+    local raised = restore(replaces, named and max(0, their_returned - all_returned) or 0)
     if raised or (named and (later or not is_begun)) then
       local pure = replaces or (not is_begun and not value)
       restored = pure and 1 or 2
@@ -158,11 +173,13 @@ end
 
 -- Merges the request with the holder's entry by maximum. If the entry has less than the holder
 -- knows, the store lost writes: repairs them and starts a grace period.
-local g, q, since = 0, 0, now
+-- Grants and returns have the time of the state. Otherwise a book whose clock stands still after a
+-- step back would credit units that time has returned to a bucket.
+local g, q, since = 0, 0, state_now
 if found[3] then
   g, q, since = numbers(found[3])
 end
-if since > now then
+if since > state_now then
   -- The clock stepped back, so the age is unknown.
   since = 0
 end
@@ -176,11 +193,11 @@ end
 if known > g then
   -- More than the capacity, plus what is given back below, makes no difference.
   local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
-  algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
+  algorithm.charge(params, state, state_now, fixed and known - g or min(known - g, most))
   all_granted = all_granted + known - g
   g, rolled = known, true
   -- The summary also has what the store had decided itself, before a book that granted since.
-  if restore(false) then
+  if restore(false, max(0, their_returned - all_returned)) then
     all_granted, all_returned = max(all_granted, their_granted), max(all_returned, their_returned)
     q, restored, reinstated = max(q, returned), 2, true
   end
@@ -190,8 +207,8 @@ if named and not fixed then
   q = max(q, request[20])
 end
 if returned > q then
-  local receipt = { at_us = min(return_at, now), mark_us = 0, mark_fraction = 0 }
-  algorithm.give_back(params, state, now, returned - q, receipt)
+  local receipt = { at_us = min(return_at, state_now), mark_us = 0, mark_fraction = 0 }
+  algorithm.give_back(params, state, state_now, returned - q, receipt)
   all_returned = all_returned + returned - q
   q = returned
 end
@@ -241,7 +258,7 @@ if want > 0 and room > 0 and now >= grace_until then
   local units = max(0, min(room, left, max(floor(left / (2 * sharing)), short, 1)))
   if units > 0 then
     if g == known then
-      since = now
+      since = state_now
     end
     algorithm.charge(params, state, state_now, units)
     g, left, all_granted = g + units, left - units, all_granted + units
@@ -263,7 +280,7 @@ local field = written(g, q, since, now, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
 
-local usable = max(0, lifetime - (now - since))
+local usable = max(0, lifetime - (state_now - since))
 if fixed then
   usable = min(usable, params.window - now % params.window)
 end

@@ -143,7 +143,7 @@ impl Ledger {
             call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
         let kept_us = call.book.kept_until_us - now_us;
         let mut usable_us =
-            terms.lifetime_us.saturating_sub(now_us.saturating_sub(entry.oldest_grant_us));
+            terms.lifetime_us.saturating_sub(call.state_us.saturating_sub(entry.oldest_grant_us));
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
         }
@@ -188,9 +188,9 @@ impl Ledger {
         let mut now_us = raw_us.max(book.last_us);
         let period_us = params.period_us();
         if book.last_us > raw_us + params.bucket().map_or(period_us, Bucket::leap_us) {
-            // The instant to which the state is re-dated: for a window its start, where nothing has
-            // faded.
-            now_us = if windowed { (raw_us / period_us + 1) * period_us } else { raw_us };
+            // A re-dated window state says below how far ahead the key is. A direct decision may
+            // have re-dated it before, so the book must not choose a window of its own.
+            now_us = raw_us;
             book.grace_until_us = book.grace_until_us.min(now_us + terms.grace_us);
             book.swept_us = book.swept_us.min(now_us);
             book.begun_us = book.begun_us.min(now_us);
@@ -268,11 +268,19 @@ impl LedgerCall<'_> {
         // the store also lost its own decisions.
         let returned = theirs.granted == book.granted && theirs.returned > book.returned;
         let later = theirs.granted > book.granted || pure && returned;
-        if known && named && !later && !returned {
+        // The book of a fixed window keeps an entry of every process that knows it. A process
+        // without one knows an earlier book of this window, which was lost.
+        let process = request.holder.process;
+        let is_dropped = fixed
+            && book.restored == Restored::No
+            && !book.holders.keys().any(|holder| holder.process == process);
+        if known && named && !later && !returned && !is_dropped {
             return;
         }
         let replaces = known && named && pure;
-        let raised = restore(self.params, &mut self.state, self.now_us, &theirs.state, replaces);
+        let uncredited = if named { theirs.returned.saturating_sub(book.returned) } else { 0 };
+        let raised =
+            restore(self.params, &mut self.state, self.state_us, theirs, (replaces, uncredited));
         if !raised && !(named && (later || !known)) {
             return;
         }
@@ -294,9 +302,12 @@ impl LedgerCall<'_> {
         request: &LedgerRequest,
         fixed: bool,
     ) -> HolderGrant {
-        let fresh = HolderGrant { oldest_grant_us: self.now_us, ..HolderGrant::default() };
+        // Grants and returns have the time of the state. Otherwise a book whose clock stands still
+        // after a step back would credit units that time has returned to a bucket.
+        let state_us = self.state_us;
+        let fresh = HolderGrant { oldest_grant_us: state_us, ..HolderGrant::default() };
         let mut entry = self.book.holders.get(&request.holder).copied().unwrap_or(fresh);
-        if entry.oldest_grant_us > self.now_us {
+        if entry.oldest_grant_us > state_us {
             // The clock stepped back, so the age is unknown.
             entry.oldest_grant_us = 0;
         }
@@ -316,7 +327,7 @@ impl LedgerCall<'_> {
                 let max = self.params.capacity().saturating_add(back);
                 self.book.granted += lost;
                 let lost = if fixed { lost } else { lost.min(max) };
-                self.params.charge(&mut self.state, self.now_us, lost);
+                self.params.charge(&mut self.state, state_us, lost);
                 entry.granted = request.known_granted;
                 self.rolled_back = true;
                 self.raise_to_summary(&mut entry, request);
@@ -326,11 +337,11 @@ impl LedgerCall<'_> {
                 entry.returned = entry.returned.max(request.acknowledged);
             }
             if request.returned > entry.returned {
-                let at_us = request.return_at_us.min(self.now_us);
+                let at_us = request.return_at_us.min(state_us);
                 let receipt = Receipt { at_us, ..Receipt::default() };
                 let units = request.returned - entry.returned;
                 self.book.returned += units;
-                self.params.give_back(&mut self.state, self.now_us, units, &receipt);
+                self.params.give_back(&mut self.state, state_us, units, &receipt);
                 entry.returned = request.returned;
             }
         }
@@ -345,7 +356,8 @@ impl LedgerCall<'_> {
     /// store's own decisions.
     fn raise_to_summary(&mut self, entry: &mut HolderGrant, request: &LedgerRequest) {
         let (theirs, book) = (&request.summary, &mut self.book);
-        if restore(self.params, &mut self.state, self.now_us, &theirs.state, false) {
+        let uncredited = theirs.returned.saturating_sub(book.returned);
+        if restore(self.params, &mut self.state, self.state_us, theirs, (false, uncredited)) {
             book.restored = Restored::Partly;
             book.granted = book.granted.max(theirs.granted);
             book.returned = book.returned.max(theirs.returned);
@@ -380,7 +392,7 @@ impl LedgerCall<'_> {
         let units = self.grant_size(entry, known, left, request);
         if units > 0 {
             if entry.granted == known {
-                entry.oldest_grant_us = self.now_us;
+                entry.oldest_grant_us = self.state_us;
             }
             self.params.charge(&mut self.state, self.state_us, units);
             entry.granted += units;

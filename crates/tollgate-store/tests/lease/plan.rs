@@ -70,6 +70,13 @@ impl Plan {
             let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, grace_us) else {
                 continue;
             };
+            // An operator may be changing the lifetime, one node after the other.
+            let other_us = lifetime_us / rng.within(2, 4);
+            let others = LeaseTerms::for_limit(&params, other_us, 2, grace_us);
+            let others = others.filter(|_| rng.once_in(6));
+            let faults = faults(rng);
+            // What a store lost is judged by one lifetime.
+            let others = others.filter(|_| faults.failover + faults.wipe == 0);
             let nodes = rng.within(1, 5) as usize;
             let length_us = rng.within(1_000_000, 4_000_000);
             // Mostly more than the limit allows, and never so much that a run takes long.
@@ -90,14 +97,14 @@ impl Plan {
                 sparse: rng.pick(&[0, 2, 8]),
                 params,
                 terms,
-                others: None,
+                others,
                 nodes,
                 keys: rng.within(1, 2) as usize,
                 length_us,
                 between_us: between_us.max(1),
                 skew: rng.pick(&[0, 0, 5, 9]),
                 cost_most: rng.pick(&[1, 1, 3, 8, 30]),
-                faults: faults(rng),
+                faults,
             };
         }
     }
@@ -134,12 +141,8 @@ fn faults(rng: &mut Rng) -> Faults {
     let mut some = |often: u64| if rng.once_in(3) { often } else { 0 };
     let (crash, pause, partition) = (some(25), some(25), some(20));
     let (lose, double, refuse, cancel) = (some(8), some(8), some(2), some(12));
-    // What a store loses has bounds of its own, so that it does not happen together with a clock
-    // that steps.
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
-    let evict = some(6);
-    let step = if failover + wipe == 0 { some(20) } else { 0 };
-    let hand_over = some(15);
+    let (evict, step, hand_over) = (some(6), some(20), some(15));
     Faults {
         lose,
         double,

@@ -4,7 +4,7 @@ use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
-use tollgate_core::{Algorithm, LimitParams, Rate};
+use tollgate_core::{Algorithm, LimitParams, Rate, Receipt};
 use tollgate_store::lease::{Holder, LeaseTerms, Ledger, LedgerRequest};
 
 fn plan(nodes: usize, skew: u64) -> Plan {
@@ -183,4 +183,140 @@ fn a_bucket_does_not_credit_a_lost_return_again() {
     // Time has returned half of the units by now, and no node knows which half.
     let reply = ledger.handle(now_us + 200_000, 1_000_000, &terms, &ask);
     assert_eq!((reply.left, reply.returned), (1_300, 400));
+}
+
+/// The clock steps back by three windows. A direct decision dates the full state to the window
+/// after the clock's, where it counts for the book too.
+#[test]
+fn a_book_keeps_to_the_window_of_a_state_that_a_decision_re_dated() {
+    let (terms, window_us) = (plan(2, 0).terms, 1_000_000);
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_016 * window_us);
+    let mut ask = LedgerRequest::default();
+    (ask.want, ask.need) = (1_000, 1_000);
+    assert_eq!(ledger.handle(now_us, 1_000_000, &terms, &ask).granted, 1_000);
+    let stepped_us = now_us - 3 * window_us;
+    assert!(terms.store_params.redate(ledger.state.as_mut().unwrap(), stepped_us));
+    ask.holder.number = 1;
+    for (later_us, granted) in [(window_us, 0), (2 * window_us, 1_000)] {
+        let reply = ledger.handle(stepped_us + later_us, 1_000_000, &terms, &ask);
+        assert_eq!(reply.granted, granted, "{later_us} µs after the step");
+    }
+}
+
+/// A failover loses a return, and units that the store had decided itself. It has decided others
+/// since. Crediting the return again must not make room for the lost ones.
+#[test]
+fn a_lost_return_does_not_hide_what_the_store_had_decided() {
+    let (terms, now_us) = (plan(2, 0).terms, 1_700_000_000_100_000);
+    let direct = |ledger: &mut Ledger, units| {
+        terms.store_params.charge(ledger.state.get_or_insert_default(), now_us, units);
+    };
+    let (mut ledger, mut ask) = (Ledger::default(), LedgerRequest::default());
+    (ask.want, ask.need) = (30, 30);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &ask);
+    let mut kept = ledger.clone();
+    direct(&mut ledger, 40);
+    (ask.ledger, ask.known_granted, ask.returned) = (reply.ledger, 30, 30);
+    (ask.want, ask.need, ask.return_at_us, ask.summary) = (0, 0, now_us, reply.summary);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &ask);
+    assert_eq!((reply.returned, reply.left), (30, 960));
+    (ask.acknowledged, ask.summary) = (30, reply.summary);
+    direct(&mut kept, 15);
+    let reply = kept.handle(now_us, 1_000_000, &terms, &ask);
+    assert!(reply.rolled_back);
+    assert_eq!((reply.returned, reply.left), (30, 955));
+}
+
+/// A store loses the book of a window, and a process that knows nothing of it begins another. What
+/// the store had decided itself is in no total of the lost book, but in what a process saw.
+#[test]
+fn a_process_that_is_not_in_the_book_of_its_window_says_what_it_saw() {
+    let (terms, now_us) = (plan(2, 0).terms, 1_700_000_000_100_000);
+    let mut lost = Ledger::default();
+    terms.store_params.charge(lost.state.get_or_insert_default(), now_us, 400);
+    let mut knows = LedgerRequest::default();
+    knows.holder.process = [1; 4];
+    let reply = lost.handle(now_us, 1_000_000, &terms, &knows);
+    (knows.ledger, knows.summary) = (reply.ledger, reply.summary);
+    let mut ledger = Ledger::default();
+    let mut other = LedgerRequest::default();
+    other.holder.process = [2; 4];
+    assert_eq!(ledger.handle(now_us, 1_000_000, &terms, &other).left, 1_000);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &knows);
+    assert_eq!((reply.rolled_back, reply.left), (true, 600));
+    // A cancelled request lowers the state. The process has an entry now, so nothing was lost.
+    let receipt = Receipt { cost: 50, at_us: now_us, ..Receipt::default() };
+    terms.store_params.give_back(ledger.state.as_mut().unwrap(), now_us, 50, &receipt);
+    knows.holder.number = 1;
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &knows);
+    assert_eq!((reply.rolled_back, reply.left), (false, 650));
+}
+
+/// The clock steps back by less than a bucket's leap, so that the book's own clock stands still.
+/// Time still returns units to the bucket, and a return must not credit them again.
+#[test]
+fn a_bucket_discounts_returns_while_the_book_waits_for_the_clock() {
+    let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(2_000)).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    ledger.handle(now_us, 1_000_000, &terms, &LedgerRequest::default());
+    let stepped_us = now_us - 900_000;
+    let ask = |number, units| {
+        let mut ask = LedgerRequest::default();
+        (ask.holder.number, ask.want, ask.need) = (number, units, units);
+        ask
+    };
+    assert_eq!(ledger.handle(stepped_us, 1_000_000, &terms, &ask(1, 1_000)).left, 500);
+    let mut holder = ask(2, 400);
+    let reply = ledger.handle(stepped_us, 1_000_000, &terms, &holder);
+    assert_eq!((reply.left, reply.oldest_grant_us), (100, stepped_us));
+    (holder.ledger, holder.known_granted, holder.returned) = (reply.ledger, 400, 400);
+    (holder.want, holder.need, holder.summary) = (0, 0, reply.summary);
+    holder.return_at_us = reply.oldest_grant_us;
+    let reply = ledger.handle(stepped_us + 400_000, 1_000_000, &terms, &holder);
+    assert_eq!((reply.returned, reply.left), (400, 500));
+}
+
+/// Direct decisions read a bucket by the clock as it is. A book that has seen a later instant must
+/// not take units for refilled that they have just used.
+#[test]
+fn a_bucket_is_read_by_the_clock_of_direct_decisions() {
+    let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(2_000)).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    let mut ask = LedgerRequest::default();
+    ledger.handle(now_us, 1_000_000, &terms, &ask);
+    let stepped_us = now_us - 1_000_000;
+    terms.store_params.charge(ledger.state.as_mut().unwrap(), stepped_us, 1_500);
+    (ask.want, ask.need) = (1_500, 1);
+    let reply = ledger.handle(stepped_us, 1_000_000, &terms, &ask);
+    assert_eq!((reply.granted, reply.left), (0, 0));
+}
+
+/// A failover loses a return of one holder and a later grant to another. The summary of the second
+/// contains the return, so the first must not get it credited again.
+#[test]
+fn a_restored_book_credits_no_return_that_it_contains() {
+    let (terms, now_us) = (plan(2, 0).terms, 1_700_000_000_100_000);
+    let mut ledger = Ledger::default();
+    let take = |ledger: &mut Ledger, ask: &mut LedgerRequest, units| {
+        (ask.want, ask.need) = (units, units);
+        let reply = ledger.handle(now_us, 1_000_000, &terms, ask);
+        (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
+        (ask.want, ask.need, ask.acknowledged) = (0, 0, reply.returned);
+        reply
+    };
+    let (mut first, mut second) = (LedgerRequest::default(), LedgerRequest::default());
+    second.holder.number = 1;
+    take(&mut ledger, &mut first, 30);
+    take(&mut ledger, &mut second, 30);
+    let mut kept = ledger.clone();
+    (first.returned, first.return_at_us) = (20, now_us);
+    take(&mut ledger, &mut first, 0);
+    assert_eq!(take(&mut ledger, &mut second, 10).left, 950);
+    assert!(take(&mut kept, &mut second, 0).rolled_back);
+    let reply = take(&mut kept, &mut first, 0);
+    assert_eq!((reply.returned, reply.left), (20, 940));
 }

@@ -1,16 +1,17 @@
 //! The store: primaries with ledgers, replicas that lag, clocks that step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::loss::{Loss, held, left, loss, returned};
+use std::collections::{BTreeMap, VecDeque};
 use tollgate_core::algorithm::Taken;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
-use tollgate_store::lease::{
-    LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading, Restored,
-};
+use tollgate_store::lease::{LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading};
 
 /// How much of the past a replica may lack, in writes.
 const REMEMBERED: usize = 24;
 
 type Ledgers = BTreeMap<usize, Ledger>;
+/// Units that holders had, by key, ledger and totals.
+type HeldAt = BTreeMap<(usize, u64, u64, u64), u64>;
 /// The run that wrote it, and when.
 type Mark = Option<(u64, u64)>;
 
@@ -27,58 +28,12 @@ pub(crate) struct Primary {
     losses: Vec<Loss>,
     /// Units cancelled, by key: a summary may be older.
     cancelled: BTreeMap<usize, u64>,
+    /// Units lost and not reported in time, by key: a later report may still have them.
+    unreported: BTreeMap<usize, u64>,
     /// Units that it decided by itself, by key, since the totals of the book last changed: who has
     /// seen these totals may not have seen those units.
     unseen: BTreeMap<usize, u64>,
-    /// Units that holders had, by key, ledger and totals.
-    held_at: BTreeMap<(usize, u64, u64, u64), u64>,
-}
-
-/// What a store lost, until everybody concerned had the time to say so.
-#[derive(Debug)]
-pub(crate) struct Loss {
-    key: usize,
-    /// Of fixed windows.
-    window: Option<u64>,
-    /// The ledger as it would be if nothing had been lost.
-    unlost: Ledger,
-    /// The totals of the lost book, and whether somebody who had seen them spoke since.
-    totals: (u64, u64),
-    said: bool,
-    /// Processes that spoke since.
-    spoke: BTreeSet<[u32; 4]>,
-    /// Whether a process that had seen them lives, and nothing keeps it from saying so.
-    must_be_said: bool,
-    /// Whether the store lost everything.
-    all: bool,
-    /// Units that holders had when the store lost them, and in what it kept: how much a summary may
-    /// be out of date.
-    held: u64,
-    /// Whether units were granted or cancelled since, more was lost, or holders used another
-    /// ledger: then the two differ.
-    differs: bool,
-    /// Whether only the state was evicted, which the book has a copy of: as long as the store does
-    /// not decide by itself.
-    copied: bool,
-    /// Units that were lost and that nobody can say: the store decided them after the last totals.
-    unseen: u64,
-    /// Units that the store decided by itself before they were said. The larger of these and of
-    /// what is said counts, not the sum.
-    merged: u64,
-    /// Whether it decided by itself at all.
-    decided: bool,
-    /// Units that it gave away, and would not have without the loss.
-    given: u64,
-    /// Returns that were credited since.
-    credited: u64,
-    /// Returns that were not credited, since they may have been before.
-    forfeited: u64,
-    grace_until_us: u64,
-    /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
-    /// nobody who knew of it has asked there yet.
-    unmarked: bool,
-    /// Whether it does not show it, whoever asked: the store still decides by itself.
-    hidden: bool,
+    held_at: HeldAt,
 }
 
 /// A key on its way to another primary, with what was lost of it and what nobody saw of it.
@@ -87,7 +42,9 @@ pub(crate) struct MovedKey {
     ledger: Option<Ledger>,
     losses: Vec<Loss>,
     cancelled: u64,
+    unreported: u64,
     unseen: u64,
+    held_at: HeldAt,
 }
 
 /// What a store loses.
@@ -112,6 +69,17 @@ impl Primary {
 
     pub(crate) fn clock_us(&self, now_us: u64) -> u64 {
         now_us.checked_add_signed(self.ahead_us).unwrap()
+    }
+
+    /// The clock steps. Marks and books seem older after a step ahead, so that a grace period may
+    /// be over before everybody has reported what was lost.
+    pub(crate) fn step(&mut self, by_us: i64) {
+        self.ahead_us += by_us;
+        if by_us > 0 {
+            for loss in &mut self.losses {
+                (loss.unmarked, loss.hidden) = (true, true);
+            }
+        }
     }
 
     /// The mark, or that of another server. `claim` is such a mark and the age that it gets.
@@ -195,7 +163,8 @@ impl Primary {
         let had = had.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
         let known = if ask.ledger == reply.ledger { ask.known_granted } else { 0 };
         let granted = reply.granted.saturating_sub(had.max(known));
-        let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted));
+        let is = reply.left + granted;
+        let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted, is));
         (reply, excuses)
     }
 
@@ -213,25 +182,33 @@ impl Primary {
         let left = |state: &LimitState| left(params, state, clock_us);
         let ledger = self.ledgers.entry(key).or_default();
         ledger.expire(clock_us);
-        let state = ledger.state.get_or_insert_default();
-        let is = left(state);
-        params.redate(state, clock_us);
-        if !matches!(params.take(state, clock_us, cost), Some(Taken::Charged(..))) {
+        let mut state = ledger.state.clone().unwrap_or_default();
+        let is = left(&state);
+        let redated = params.redate(&mut state, clock_us);
+        let admitted = matches!(params.take(&mut state, clock_us, cost), Some(Taken::Charged(..)));
+        // A refusal writes no new state: the book's copy still counts if the state was evicted.
+        if admitted || redated {
+            ledger.expires_us = ledger.expires_us.max(params.idle_at_us(&state) + 1_000_000);
+            ledger.state = Some(state);
+        }
+        if !admitted {
             return (false, Vec::new());
         }
-        ledger.expires_us = ledger.expires_us.max(params.idle_at_us(state) + 1_000_000);
         *self.unseen.entry(key).or_default() += cost;
         let mut excuses = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
+            // Returns that were lost too hide as many lost charges.
+            let hidden = returned(&loss.unlost).saturating_sub(returned(ledger));
             let unlost = loss.unlost.state.get_or_insert_default();
             let was = left(unlost);
             let forgets = std::mem::take(&mut loss.copied);
+            loss.forgotten |= forgets;
             (loss.unmarked, loss.hidden) = (loss.unmarked || forgets, loss.hidden || forgets);
             if counts || loss.hidden {
                 excuses.push((key, loss.window, cost.saturating_sub(was)));
             }
             if !loss.said {
-                loss.merged += cost.min(is.saturating_sub(was));
+                loss.merged += cost.min((is + hidden).saturating_sub(was));
             }
             loss.decided = true;
             loss.given += cost.saturating_sub(was);
@@ -247,7 +224,7 @@ impl Primary {
         key: usize,
         terms: &LeaseTerms,
         ask: &LedgerRequest,
-        (reply, granted): (&LedgerReply, u64),
+        (reply, granted, is): (&LedgerReply, u64, u64),
     ) -> Vec<Excuse> {
         let clock_us = self.clock_us(now_us);
         let mut all = Vec::new();
@@ -270,7 +247,6 @@ impl Primary {
                 // A later summary does not have what was returned after an earlier one.
                 loss.forfeited += std::mem::take(&mut loss.credited);
             }
-            let returned = |one: &Ledger| one.book.as_ref().map_or(0, |book| book.returned);
             let before = returned(&loss.unlost);
             let named = ledger == Some(reply.ledger) && [0, reply.ledger].contains(&ask.ledger);
             loss.differs |= !named || granted > 0;
@@ -292,6 +268,9 @@ impl Primary {
                     charged = granted.min(was.remaining);
                     all.push((key, loss.window, granted - charged));
                     loss.given += granted - charged;
+                    if !loss.said {
+                        loss.merged += charged.min(is.saturating_sub(was.remaining));
+                    }
                 }
                 let params = &terms.store_params;
                 let state = loss.unlost.state.get_or_insert_default();
@@ -309,18 +288,23 @@ impl Primary {
             ledger: self.ledgers.remove(&key),
             losses,
             cancelled: self.cancelled.remove(&key).unwrap_or(0),
+            unreported: self.unreported.remove(&key).unwrap_or(0),
             unseen: self.unseen.remove(&key).unwrap_or(0),
+            held_at: self.held_at.extract_if(.., |at, _| at.0 == key).collect(),
         }
     }
 
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
     pub(crate) fn put(&mut self, key: usize, moved: MovedKey) {
         self.cancelled.insert(key, moved.cancelled);
+        self.unreported.insert(key, moved.unreported);
         self.unseen.insert(key, moved.unseen);
+        self.held_at.extend(moved.held_at);
         self.ledgers.extend(moved.ledger.map(|ledger| (key, ledger)));
         self.losses.extend(moved.losses.into_iter().map(|loss| Loss {
             unmarked: true,
             hidden: true,
+            again: true,
             ..loss
         }));
     }
@@ -331,6 +315,7 @@ impl Primary {
         &mut self,
         now_us: u64,
         terms: &LeaseTerms,
+        stepping: bool,
     ) -> Result<Vec<Excuse>, String> {
         let clock_us = self.clock_us(now_us);
         let params = &terms.store_params;
@@ -346,20 +331,30 @@ impl Primary {
             let passed = loss.window.is_some_and(|window| window < clock_us / params.period_us());
             let more = if passed { 0 } else { is.saturating_sub(was) };
             let unsaid = loss.unseen + loss.merged;
+            if stepping {
+                // By a clock that steps, nobody can say what would be without the loss.
+                all.push((loss.key, loss.window, more));
+                continue;
+            }
             if loss.must_be_said && !loss.said && more > unsaid {
                 return Err("nobody said what all of them knew".into());
             }
             if loss.said && more > unsaid && !loss.differs {
                 return Err(format!("{is} are left where {was} would be, {unsaid} were not said"));
             }
-            let excused = if loss.said { more.min(unsaid) } else { more };
-            all.push((loss.key, loss.window, excused));
+            let excused = if loss.said && !loss.forgotten { more.min(unsaid) } else { more };
+            // Of buckets, a part of a unit is in neither count.
+            let part = u64::from(excused > 0 && params.bucket().is_some());
+            all.push((loss.key, loss.window, excused + part));
             // A book that was restored and nothing else is as it would be.
             let pure = loss.all && loss.said && !loss.differs && !loss.decided;
             let pure = pure && loss.credited == 0;
             let outdated = if pure { 0 } else { loss.held };
             let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
-            if is + outdated + loss.forfeited + loss.given < was && !passed {
+            let unreported = self.unreported.entry(loss.key).or_default();
+            let outdated = outdated + *unreported;
+            *unreported += more;
+            if is + outdated + loss.forfeited + loss.given < was && !passed && !loss.again {
                 return Err(format!("{is} are left where {was} would be, {outdated} were held"));
             }
         }
@@ -367,13 +362,15 @@ impl Primary {
     }
 
     /// Another server takes over, without the last writes, or the same one forgets.
-    pub(crate) fn lose(&mut self, now_us: u64, what: Lost, run: u64, terms: &LeaseTerms) {
+    pub(crate) fn lose(
+        &mut self,
+        now_us: u64,
+        what: Lost,
+        run: u64,
+        terms: &LeaseTerms,
+    ) -> Vec<Excuse> {
         let clock_us = self.clock_us(now_us);
         self.ledgers.values_mut().for_each(|ledger| ledger.expire(clock_us));
-        // What was said is lost too.
-        self.losses
-            .iter_mut()
-            .for_each(|loss| (loss.said, loss.must_be_said, loss.differs) = (false, false, true));
         let mut after = self.ledgers.clone();
         let mut mark = self.mark;
         match what {
@@ -390,9 +387,23 @@ impl Primary {
             Lost::Keys => after.clear(),
             Lost::States => after.values_mut().for_each(|ledger| ledger.state = None),
         }
-        let losses = self.ledgers.iter().filter_map(|(key, before)| {
+        // Evictions leave the mark, so nodes begin no grace period.
+        let evicted = matches!(what, Lost::Books | Lost::Keys | Lost::States);
+        let is_kept = |key: &usize| after.get(key) == self.ledgers.get(key);
+        // What was said of a key is lost with it.
+        for loss in self.losses.iter_mut().filter(|loss| !is_kept(&loss.key)) {
+            (loss.said, loss.must_be_said, loss.differs) = (false, false, true);
+        }
+        let concerned = self.ledgers.iter().filter(|(key, _)| !evicted || !is_kept(key));
+        let losses = concerned.filter_map(|(key, before)| {
             let mut loss = loss(*key, before, clock_us, now_us, terms)?;
             loss.held += after.get(key).map_or(0, held);
+            if matches!(terms.store_params, LimitParams::SlidingWindow(_)) {
+                // A summary raises each of the two counts by itself. Where the store kept the
+                // larger count of one window, returns that it lost are not credited again.
+                let kept = after.get(key).map_or(0, returned);
+                loss.forfeited += returned(before).saturating_sub(kept);
+            }
             let all = matches!(what, Lost::All);
             let copied = matches!(what, Lost::States)
                 && before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
@@ -402,17 +413,14 @@ impl Primary {
             let unseen = self.unseen.get(key).copied().unwrap_or(0);
             Some(Loss { unmarked, hidden: unmarked, all, copied, unseen, ..loss })
         });
+        let mut excuses = Vec::new();
         for mut loss in losses.collect::<Vec<_>>() {
             let same = |old: &&mut Loss| (old.key, old.window) == (loss.key, loss.window);
             match self.losses.iter_mut().find(same) {
                 Some(old) => {
                     let state = loss.unlost.state.take().unwrap_or_default();
-                    old.lose_again(
-                        loss,
-                        left(&terms.store_params, &state, clock_us),
-                        clock_us,
-                        terms,
-                    );
+                    let excused = old.lose_again(loss, state, clock_us, terms, evicted);
+                    excuses.push((old.key, old.window, excused));
                 }
                 None => self.losses.push(loss),
             }
@@ -422,6 +430,7 @@ impl Primary {
         }
         (self.ledgers, self.mark, self.run) = (after, mark, run);
         self.past.clear();
+        excuses
     }
 
     /// Marks the losses of this instant that somebody has to make good: by key, what ledger and
@@ -450,80 +459,6 @@ impl Primary {
     }
 }
 
-impl Loss {
-    /// The store lost the key again, of which it had `is` units left. What it would be without any
-    /// loss stays; what it lacked of that cannot be said by whoever saw it since.
-    fn lose_again(&mut self, again: Self, is: u64, clock_us: u64, terms: &LeaseTerms) {
-        let state = self.unlost.state.clone().unwrap_or_default();
-        let was = left(&terms.store_params, &state, clock_us);
-        let unlost = std::mem::take(&mut self.unlost);
-        *self = Self {
-            unlost: Ledger { book: again.unlost.book.clone(), ..unlost },
-            unseen: again.unseen + is.saturating_sub(was),
-            decided: self.decided,
-            given: self.given,
-            held: self.held.max(again.held),
-            credited: self.credited,
-            forfeited: self.forfeited,
-            unmarked: self.unmarked || again.unmarked,
-            hidden: self.hidden || again.hidden,
-            copied: self.copied || again.copied,
-            differs: true,
-            ..again
-        };
-    }
-}
-
-fn left(params: &LimitParams, state: &LimitState, clock_us: u64) -> u64 {
-    params.decide(state, clock_us, 0, Intent::Peek).remaining
-}
-
 fn name_of((run, since_us): (u64, u64)) -> u128 {
     u128::from(run) << 64 | u128::from(since_us)
-}
-
-/// Units that were granted and not returned.
-fn held(ledger: &Ledger) -> u64 {
-    let holders = ledger.book.iter().flat_map(|book| book.holders.values());
-    holders.map(|one| one.granted - one.returned).sum()
-}
-
-fn loss(
-    key: usize,
-    before: &Ledger,
-    clock_us: u64,
-    now_us: u64,
-    terms: &LeaseTerms,
-) -> Option<Loss> {
-    let params = &terms.store_params;
-    let fixed = matches!(params, LimitParams::FixedWindow(_));
-    let window = clock_us / params.period_us();
-    // The store may have decided by itself, without any book.
-    let book = before.book.as_ref().filter(|book| !fixed || book.ledger >= window);
-    let mut unlost = before.clone();
-    unlost.state = unlost.state.or(before.book.as_ref().map(|book| book.copy.clone()));
-    unlost.state.as_ref()?;
-    Some(Loss {
-        key,
-        window: fixed.then(|| book.map_or(window, |book| book.ledger)),
-        unlost,
-        totals: book.map_or((0, 0), |book| (book.granted, book.returned)),
-        said: false,
-        spoke: BTreeSet::new(),
-        must_be_said: false,
-        all: false,
-        held: held(before),
-        // The totals of a restored book may be behind its state.
-        differs: book.is_some_and(|book| book.restored != Restored::No),
-        copied: false,
-        unseen: 0,
-        merged: 0,
-        decided: false,
-        given: 0,
-        credited: 0,
-        forfeited: 0,
-        grace_until_us: now_us + terms.grace_us,
-        unmarked: false,
-        hidden: false,
-    })
 }

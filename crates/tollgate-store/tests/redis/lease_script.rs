@@ -88,7 +88,9 @@ struct KnownHolding {
 
 fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
     let mut ask = LedgerRequest::default();
-    ask.holder = Holder { process: [1, 2, u32::MAX, 4], number: step.holder };
+    // Two processes of two holders each.
+    let process = [1, 2, u32::MAX, step.holder as u32 / 2];
+    ask.holder = Holder { process, number: step.holder };
     ask.ledger = if step.stale { told.ledger.saturating_sub(1) } else { told.ledger };
     ask.known_granted = told.granted + step.beyond;
     (ask.want, ask.need) = (step.want, step.need);

@@ -139,6 +139,65 @@ fn reservations_settle_across_reloads() {
     );
 }
 
+/// A reservation of 5 units of `10/h` ends after the limit has changed. Returns how many units the
+/// new limit admits at once.
+fn admitted_after(algorithm: &str, changed: &str, end: ReservationEnd) -> u64 {
+    let unit = if algorithm == "concurrency" { "" } else { "/h" };
+    let before = format!("  - {{name: l, key: [user], rate: 10{unit}, algorithm: {algorithm}}}\n");
+    let gate = gate(&before);
+    {
+        let rules = gate.rules();
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "a").unwrap();
+        rules.identify(&mut facts);
+        let mut buffers = GateBuffers::default();
+        let reserved = gate.reserve(&rules, NOW_US, "r", &facts, 5, None, &mut buffers);
+        assert!(reserved.now().unwrap().1.is_some(), "{algorithm}");
+    }
+    let after = format!("  - {{name: l, key: [user], {changed}}}\n");
+    gate.replace(setup(if changed.is_empty() { "" } else { &after })).unwrap();
+    for _ in 0..2 {
+        let ended = gate.end(NOW_US, "r", end).now().unwrap();
+        let rows: Vec<_> = ended.rows().map(|row| row.limit.name.to_string()).collect();
+        assert_eq!(rows, ["l"], "{algorithm} to {changed:?}: rows of the limit that was charged");
+    }
+    gate.end(NOW_US, "r", ReservationEnd::Settle(9)).now().unwrap_err();
+    if changed.is_empty() {
+        gate.replace(setup(&before)).unwrap();
+    }
+    (0..100).filter(|_| check(&gate, "a", |verdict| verdict.allowed)).count() as u64
+}
+
+/// A settlement changes the state that was charged, and never another one.
+#[test]
+fn a_reservation_ends_in_the_state_that_it_charged() {
+    use ReservationEnd::{Cancel, Settle};
+    let windows = ["fixed-window", "sliding-window", "sliding-log"];
+    let buckets = ["gcra", "token-bucket"];
+    for algorithm in windows.into_iter().chain(buckets).chain(["concurrency"]) {
+        for (end, used) in [(Cancel, 0), (Settle(2), 2), (Settle(5), 5), (Settle(8), 8)] {
+            // The end frees every slot.
+            let used = if algorithm == "concurrency" { 0 } else { used };
+            let unit = if algorithm == "concurrency" { "" } else { "/h" };
+            for count in [20_u64, 6] {
+                let changed = format!("rate: {count}{unit}, algorithm: {algorithm}");
+                // Buckets keep the share that is used.
+                let share =
+                    if buckets.contains(&algorithm) { (used * count).div_ceil(10) } else { used };
+                let left = count.saturating_sub(share);
+                assert_eq!(admitted_after(algorithm, &changed, end), left, "{changed} {end:?}");
+            }
+            let other = if algorithm == "gcra" { "fixed-window" } else { "gcra" };
+            for changed in [format!("rate: 10/h, algorithm: {other}"), "rate: 10/min".into()] {
+                let left = admitted_after(algorithm, &changed, end);
+                assert_eq!(left, 10, "{algorithm} to {changed} {end:?}: fresh state");
+            }
+            let left = admitted_after(algorithm, "", end);
+            assert_eq!(left, 10 - used, "{algorithm} {end:?}: a removed limit that comes back");
+        }
+    }
+}
+
 /// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
 #[test]
 fn a_change_keeps_what_the_reference_says() {

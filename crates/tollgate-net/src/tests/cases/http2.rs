@@ -145,6 +145,63 @@ fn streams_that_are_opened_only_to_be_reset_end_the_connection() {
     });
 }
 
+/// Sends `frame` again and again, reads what comes back, and returns the bytes sent until the
+/// connection ends or `bytes_max` are sent.
+async fn flood(client: &mut DuplexStream, frame: &[u8], bytes_max: usize) -> usize {
+    let (mut reads, mut writes) = tokio::io::split(client);
+    let mut sent = 0;
+    let frames = frame.repeat(256);
+    let writing = async {
+        while sent < bytes_max && writes.write_all(&frames).await.is_ok() {
+            sent += frames.len();
+        }
+    };
+    let reading = async { while reads.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {} };
+    tokio::select! { () = writing => {}, () = reading => {} }
+    sent
+}
+
+#[test]
+fn frames_that_carry_nothing_end_the_connection() {
+    let ping = b"\0\0\x08\x06\0\0\0\0\0 a ping ".as_slice();
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\xff\xff".as_slice();
+    let window_update = b"\0\0\x04\x08\0\0\0\0\0\0\0\0\x01".as_slice();
+    for frame in [ping, settings, window_update] {
+        run(async {
+            let rig = Rig::new(Limits::default());
+            let mut client = rig.connect();
+            let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+            client.write_all(preface).await.unwrap();
+            let sent = flood(&mut client, frame, 8 * 1024 * 1024).await;
+            rig.registry.wait_until_empty().await;
+            assert!((900_000..1_400_000).contains(&sent), "{sent} of {frame:?}");
+            assert!(now() - rig.start < seconds(5), "closed at once, not for being idle");
+            assert_eq!(rig.stats().expired(), 1);
+        });
+    }
+}
+
+#[test]
+fn requests_make_room_for_more_pings() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let mut client = rig.connect();
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        client.write_all(preface).await.unwrap();
+        for stream in [1, 3, 5] {
+            let sent = flood(&mut client, b"\0\0\x08\x06\0\0\0\0\0 a ping ", 900_000).await;
+            assert!(sent >= 900_000, "{sent} before stream {stream}");
+            // GET, http, /, and x as the authority.
+            let head = [0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84, 0x41, 1, b'x'];
+            client.write_all(&head).await.unwrap();
+            let reading = async { while client.read(&mut [0; 4096]).await.is_ok_and(|n| n > 0) {} };
+            tokio::time::timeout(seconds(1), reading).await.unwrap_err();
+        }
+        assert_eq!(rig.handler.handled.get(), 3);
+        assert_eq!(rig.stats().expired(), 0);
+    });
+}
+
 #[test]
 fn a_peer_is_told_to_send_little_ahead() {
     run(async {

@@ -220,7 +220,7 @@ fn answer_uncharged(
         let shard = &mut shards[cell.lock];
         let tag = cell.address.tag();
         if charge.mode.owed().is_some() {
-            *answer = answer_after_debt(shared, shard, tag, charge, now_us, *answer);
+            *answer = answer_after_debt(shared, shard, cell, charge, now_us, *answer);
         } else if answer.outcome.admitted && verdicts.charges(charge.mode) {
             continue;
         } else if answer.outcome.admitted {
@@ -228,7 +228,7 @@ fn answer_uncharged(
             let found = shard.find(charge.params, tag);
             *answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
         } else {
-            count_violation(shared, shard, tag, charge, now_us, answer);
+            count_violation(shared, shard, cell, charge, now_us, answer);
         }
     }
 }
@@ -344,24 +344,25 @@ impl Shard {
 fn answer_after_debt(
     shared: &ShardContext,
     shard: &mut Shard,
-    tag: u64,
+    cell: &ChargeCell,
     charge: &Charge<'_>,
     now_us: u64,
     before: Answer,
 ) -> Answer {
-    let found = shard.find(charge.params, tag);
+    let found = shard.find(charge.params, cell.address.tag);
     let mut answer = before.after_debt(shard.decide(shared, found, charge, now_us, Intent::Peek));
     if !answer.outcome.admitted {
-        count_violation(shared, shard, tag, charge, now_us, &mut answer);
+        count_violation(shared, shard, cell, charge, now_us, &mut answer);
     }
     answer
 }
 
-/// Counts a refusal as a violation, and shows the block that this starts.
+/// Counts a refusal as a violation, and shows the block that this starts. A refusal in an overflow
+/// cell counts for nobody: a block would lock out every key that shares the cell.
 fn count_violation(
     shared: &ShardContext,
     shard: &mut Shard,
-    tag: u64,
+    cell: &ChargeCell,
     charge: &Charge<'_>,
     now_us: u64,
     answer: &mut Answer,
@@ -370,9 +371,10 @@ fn count_violation(
     else {
         return;
     };
+    let tag = cell.address.tag;
     let found = shard.find(charge.params, tag);
     let needed = RoomNeeded::to_spill(found);
-    if !shard.reserve(shared, charge.params, now_us, needed, &[tag], false) {
+    if cell.overflow || !shard.reserve(shared, charge.params, now_us, needed, &[tag], false) {
         shared.events.uncounted.fetch_add(1, Ordering::Relaxed);
         return;
     }

@@ -156,6 +156,49 @@ fn refusals_that_count_are_kept() {
     }
 }
 
+/// Keys that share an overflow cell share its limit, and nothing else: a client that makes up keys
+/// must not get others blocked.
+#[test]
+fn refusals_in_an_overflow_cell_block_nobody() {
+    let penalty = Penalty::try_new(1, 60 * SECOND_US, 1_000, 60 * SECOND_US).unwrap();
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).seed(7).max_bytes(20_000));
+    // The slab gets room for violations, which is free again when these blocks are over.
+    for n in 0..20 {
+        assert!(!ask(&store, NOW_US, &format!("bad{n}"), 101, &gcra(), Some(&penalty)).0);
+    }
+    let now_us = NOW_US + 1_000 * SECOND_US;
+    flood(&store, now_us, "full", 5_000, 100, &gcra());
+    let before = stats(&store).overflowed;
+    let admitted = (0..8_000)
+        .filter(|n| ask(&store, now_us, &format!("new{n}"), 100, &gcra(), Some(&penalty)).0)
+        .count();
+    assert!(stats(&store).overflowed >= before + 8_000, "there is room for new keys");
+    assert!(admitted < 1_024, "{admitted}: the cells are not used up");
+    // Half a minute later each cell has thirty units again, and a block would still hold.
+    let later_us = now_us + 30 * SECOND_US;
+    let refused = (0..2_000)
+        .filter(|n| !ask(&store, later_us, &format!("other{n}"), 1, &gcra(), Some(&penalty)).0)
+        .count();
+    assert_eq!(refused, 0);
+}
+
+/// A client fills the store to get rid of its own block, or of its violations.
+#[test]
+fn a_flood_of_limited_keys_clears_no_block_and_no_violation() {
+    let penalty = Penalty::try_new(2, 60 * SECOND_US, 1_000, 60 * SECOND_US).unwrap();
+    let store = MemoryStore::new(MemoryOptions::default().shards(1).seed(7).max_bytes(20_000));
+    let refused = |key: &str, cost| !ask(&store, NOW_US, key, cost, &gcra(), Some(&penalty)).0;
+    assert!(refused("blocked", 101) && refused("blocked", 101));
+    assert!(refused("warned", 101));
+    for n in 0..5_000 {
+        ask(&store, NOW_US, &format!("full{n}"), 100, &gcra(), Some(&penalty));
+        ask(&store, NOW_US, &format!("full{n}"), 1, &gcra(), Some(&penalty));
+    }
+    assert!(stats(&store).overflowed > 0);
+    assert!(refused("blocked", 0), "still blocked");
+    assert!(refused("warned", 101) && refused("warned", 0), "blocked at the second violation");
+}
+
 #[test]
 fn a_log_that_cannot_grow_coarsens() {
     let log =

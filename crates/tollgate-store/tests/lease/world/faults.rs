@@ -27,7 +27,14 @@ impl World {
         if self.rng.once_in(faults.failover) {
             let lag_us = self.rng.within(0, 200_000);
             let run = self.rng.next();
-            self.primaries[primary].lose(self.now_us, Lost::Last(lag_us), run, &terms);
+            let excuses =
+                self.primaries[primary].lose(self.now_us, Lost::Last(lag_us), run, &terms);
+            self.excuse(excuses);
+            if faults.step > 0 && self.rng.once_in(2) {
+                // The clock of another server.
+                let by_us = self.any_step();
+                self.step_clock(primary, by_us);
+            }
             self.lost = true;
             self.expect_said(primary);
             self.nodes.iter_mut().for_each(|node| node.reconnect(primary));
@@ -41,7 +48,8 @@ impl World {
             let run = self.primaries[primary].run;
             let what =
                 self.rng.pick(&[Lost::All, Lost::All, Lost::Keys, Lost::Books, Lost::States]);
-            self.primaries[primary].lose(self.now_us, what, run, &terms);
+            let excuses = self.primaries[primary].lose(self.now_us, what, run, &terms);
+            self.excuse(excuses);
             self.lost = true;
             if matches!(what, Lost::All) {
                 self.expect_said(primary);
@@ -91,24 +99,43 @@ impl World {
         self.nodes[node].paused_until_us = self.now_us + for_us;
     }
 
-    /// The clocks of the primaries step together, as machines do that follow one source.
+    /// The clocks of the primaries step together, as machines do that follow one source, or one
+    /// steps alone.
     fn step_clocks(&mut self) {
-        let ahead = self.rng.once_in(2);
-        let by_us = self.rng.within(1_000, 3_000_000);
-        for primary in &mut self.primaries {
-            primary.ahead_us += if ahead { by_us as i64 } else { -(by_us as i64) };
+        let by_us = self.any_step();
+        let together = self.rng.once_in(2);
+        let alone = self.rng.within(0, PRIMARIES as u64 - 1) as usize;
+        for primary in (0..PRIMARIES).filter(|one| together || *one == alone) {
+            self.step_clock(primary, by_us);
         }
-        if ahead {
-            let params = &self.plan.params;
-            let capacity = params.capacity();
-            let units = match params {
-                LimitParams::FixedWindow(_) | LimitParams::SlidingWindow(_) => capacity,
-                _ => {
-                    let rate = params.count();
-                    capacity.min((rate * by_us).div_ceil(params.period_us()))
-                }
-            };
-            self.oracles.iter_mut().for_each(|oracle| oracle.excuse(None, units));
+    }
+
+    fn any_step(&mut self) -> i64 {
+        let by_us = self.rng.within(1_000, 3_000_000) as i64;
+        if self.rng.once_in(2) { by_us } else { -by_us }
+    }
+
+    fn step_clock(&mut self, primary: usize, by_us: i64) {
+        self.primaries[primary].step(by_us);
+        for key in 0..self.plan.keys {
+            if self.homes[key].0 == primary {
+                self.excuse_step(key, by_us);
+            }
         }
+    }
+
+    /// What a key may admit on top if the clock that it is decided by steps ahead.
+    ///
+    /// Units that return with time return sooner: at most `rate x step`, and no more than the limit
+    /// holds at once. A fixed window holds twice its limit around a boundary: a step can cut short
+    /// the window that it leaves, and the window that it lands in.
+    pub(super) fn excuse_step(&mut self, key: usize, by_us: i64) {
+        let params = &self.plan.params;
+        let most = match params {
+            LimitParams::FixedWindow(_) => 2 * params.capacity(),
+            _ => params.capacity(),
+        };
+        let sooner = (params.count() * by_us.max(0) as u64).div_ceil(params.period_us());
+        self.oracles[key].excuse(None, sooner.min(most));
     }
 }

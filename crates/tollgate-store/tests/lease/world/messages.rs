@@ -108,7 +108,7 @@ impl World {
                 let decided_us = (self.now_us, store.clock_us(self.now_us));
                 let mark = store.mark().map_or(SeenMarker::Missing, SeenMarker::Id);
                 // The slot of the mark may move at any time.
-                let moved = self.rng.once_in(6);
+                let moved = self.rng.once_in(4);
                 let (times_us, mark) =
                     ((sent_us, 0), if moved { SeenMarker::NotRead } else { mark });
                 let all = Undecided {

@@ -215,6 +215,8 @@ impl World {
                 let taken = self.primaries[from].take(key);
                 self.primaries[to].put(key, taken);
                 self.homes[key] = (to, self.now_us);
+                let by_us = self.primaries[to].ahead_us - self.primaries[from].ahead_us;
+                self.excuse_step(key, by_us);
                 Ok(())
             }
         }
@@ -401,7 +403,8 @@ impl World {
             node.check_totals()?;
         }
         for primary in 0..PRIMARIES {
-            let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms)?;
+            let stepping = self.plan.faults.step > 0;
+            let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms, stepping)?;
             self.excuse(excuses);
             // Cancelled units are granted again, and stay granted to the node that spent them.
             if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {
