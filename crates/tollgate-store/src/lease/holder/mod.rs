@@ -42,6 +42,10 @@ pub struct Lease {
     holder_expires_us: Option<u64>,
     /// The instant before which the store has nothing to grant.
     ask_not_before_us: u64,
+    /// Units granted to other holders, and the instant of the first reply that showed so many.
+    others_granted: (u64, u64),
+    /// The instant from which other holders have nothing to return.
+    returns_until_us: u64,
     demand: Demand,
     snapshot: LimitSnapshot,
 }
@@ -110,6 +114,8 @@ impl Lease {
             last_request_us: now_us,
             holder_expires_us: None,
             ask_not_before_us: 0,
+            others_granted: (0, 0),
+            returns_until_us: 0,
             demand: Demand::new(now_us),
             snapshot: LimitSnapshot::default(),
         }
@@ -356,6 +362,7 @@ impl Lease {
         self.summary = reply.summary;
         self.ledger_expires_us = request.sent_us + shortest_local_us(reply.kept_us);
         self.ledger_counts_until_us = now_us.saturating_add(reply.reset_after_us);
+        self.note_other_holders(terms, now_us, reply);
         self.update_snapshot(terms, (request.sent_us, now_us), request.wants_units, reply);
         if !own {
             return result;

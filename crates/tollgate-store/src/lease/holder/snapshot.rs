@@ -11,7 +11,8 @@ pub struct LimitSnapshot {
     pub at_us: u64,
     /// Units left for all holders.
     pub left: u64,
-    /// The instant at which the needed units are available, if ever.
+    /// The instant at which the needed units are available, if ever; the instant of the reply
+    /// while other holders may return units.
     pub retry_us: Option<u64>,
     /// The instant from which the limit is as if never used.
     pub reset_us: u64,
@@ -67,6 +68,23 @@ impl Lease {
         self.ask_not_before_us = 0;
     }
 
+    /// Notes how long other holders may still return units. Each returns what it has not spent at
+    /// most two lifetimes after its grant.
+    pub(super) fn note_other_holders(
+        &mut self,
+        terms: &LeaseTerms,
+        now_us: u64,
+        reply: &LedgerReply,
+    ) {
+        let granted = reply.summary.granted.saturating_sub(reply.granted);
+        let returned = reply.summary.returned.saturating_sub(reply.returned);
+        if granted != self.others_granted.0 {
+            self.others_granted = (granted, now_us);
+        }
+        let until_us = self.others_granted.1 + 2 * terms.lifetime_us;
+        self.returns_until_us = if granted > returned { until_us } else { 0 };
+    }
+
     /// Updates the snapshot from a reply. After a reply without units, asking again at once is
     /// pointless. A reply to a pure return says nothing about that. A wait never extends beyond a
     /// window's end.
@@ -86,10 +104,13 @@ impl Lease {
         } else {
             0
         };
+        // A client that waits for the refill alone would miss units that other nodes return soon.
+        let may_return = now_us < self.returns_until_us;
+        let retry_us = |at_us| if may_return { now_us } else { at_us };
         self.snapshot = LimitSnapshot {
             at_us: now_us,
             left: reply.left,
-            retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
+            retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us).map(retry_us),
             reset_us: reset_us.max(shown_us),
             grace_until_us: now_us + reply.grace_us,
         };

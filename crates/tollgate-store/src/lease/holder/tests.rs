@@ -174,3 +174,27 @@ fn a_longer_lifetime_does_not_prolong_what_the_store_remembers() {
     assert_eq!(asked(&short, None), holder(4));
     assert_eq!(asked(&long, Some(&short)), holder(4), "the store may have got the last request");
 }
+
+/// Another process was granted 400 of 1,000 units. It may return them for two lifetimes, so the
+/// wait is that until the store is asked again, not the rest of the window.
+#[test]
+fn a_refusal_waits_for_units_that_other_holders_may_return() {
+    let (terms, window_us) = (terms(), 60_000_000);
+    let refused_at = |lease: &mut Lease, number, now_us: u64, (granted, returned): (u64, u64)| {
+        lease.start_request(&terms, now_us, (1, false), number, holder(2));
+        let mut reply = reply(7, 10);
+        (reply.summary.granted, reply.summary.returned) = (10 + granted, returned);
+        reply.retry_after_us = Some(window_us - now_us);
+        lease.apply_reply(&terms, now_us, number, &reply, holder(2));
+        (lease.snapshot().retry_us.unwrap(), lease.ask_not_before_us())
+    };
+    let mut lease = ten();
+    lease.spend(3_000, 10).unwrap();
+    assert_eq!(refused_at(&mut lease, 2, 10_000, (400, 0)), (10_000, 510_000));
+    assert_eq!(refused_at(&mut lease, 3, 600_000, (400, 0)), (600_000, 1_100_000));
+    // Nobody was granted anything for two lifetimes: all that was not returned is spent.
+    assert_eq!(refused_at(&mut lease, 4, 1_200_000, (400, 0)).0, window_us);
+    // A new grant may be returned again, and after its return nothing is left to wait for.
+    assert_eq!(refused_at(&mut lease, 5, 1_800_000, (420, 0)).0, 1_800_000);
+    assert_eq!(refused_at(&mut lease, 6, 2_400_000, (420, 420)).0, window_us);
+}
