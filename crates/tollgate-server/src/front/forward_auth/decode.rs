@@ -271,7 +271,7 @@ fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
     let is_meant = |limit: &str| {
         limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
     };
-    let limits = policy.limits().iter().enumerate();
+    let limits = policy.nameable_limits();
     limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
 }
 

@@ -242,6 +242,25 @@ fn keys_in_order_take_values_by_name() {
     assert!(client.line("TG.CHECK tokens 1 ip=nowhere").starts_with("-ERR value 1: "));
 }
 
+/// Candidates and the limits of shedders have names that nobody wrote.
+#[test]
+fn limits_of_the_programs_own_cannot_be_named() {
+    let served = RespServer::new(
+        "limits: [{name: all, rate: 9/h, candidate: {rate: 5/h}}]
+classes: [{name: a, match: {path: /a}}, {name: b, default: true}]
+shed: {fleet: {capacity: 10, reserve: {a: 20%}}, adaptive: {}}
+",
+    );
+    let mut client = served.client();
+    for name in ["all//candidate", "shed/fleet", "shed/fleet/b", "shed/adaptive"] {
+        for command in ["TG.CHECK", "TG.PEEK", "TG.RESERVE"] {
+            let answer = client.line(&format!("{command} {name} 0"));
+            assert_eq!(answer, format!("-ERR no limit is called '{name}'"), "{command}");
+        }
+    }
+    assert!(client.line("TG.CHECK all 0").starts_with("0 9 8 "));
+}
+
 /// Only the key's attributes are known here.
 #[test]
 fn costs_by_match_see_the_key_alone() {

@@ -44,14 +44,17 @@ impl<'a> LimitCall<'a> {
         named: &mut usize,
     ) -> Result<Self, LimitCallError> {
         let [_, name, count, rest @ ..] = arguments else { return Err(LimitCallError::Arguments) };
-        let (name, limits) = (&bytes[name.clone()], rules.policy().limits());
-        let is_named =
-            |place: usize| limits.get(place).is_some_and(|limit| limit.name.as_bytes() == name);
-        if !is_named(*named) {
-            let unknown = || LimitCallError::Unknown(quoted(name));
-            *named = (0..limits.len()).find(|place| is_named(*place)).ok_or_else(unknown)?;
-        }
-        let limit = &limits[*named];
+        let (name, policy) = (&bytes[name.clone()], rules.policy());
+        let is_named = |limit: &&Limit| limit.name.as_bytes() == name;
+        let limit = match policy.nameable_limit(*named).filter(is_named) {
+            Some(limit) => limit,
+            None => {
+                let found = policy.nameable_limits().find(|(_, limit)| is_named(limit));
+                let (place, limit) = found.ok_or_else(|| LimitCallError::Unknown(quoted(name)))?;
+                *named = place;
+                limit
+            }
+        };
         let count =
             parse_unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or(LimitCallError::NotACount)?;
