@@ -232,6 +232,15 @@ const ROWS: &[Row] = &[
         "deny",
         false,
     ),
+    // A proxy must not append the client's query to parameters.
+    (
+        "GET",
+        "?cost=2&a=b",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing?a=b\r\n",
+        403,
+        "misconfigured",
+        false,
+    ),
     // Mistakes.
     ("GET", "", "", 403, "misconfigured", false),
     ("GET", "", "x-forwarded-method: GET\r\n", 403, "misconfigured", false),
