@@ -324,7 +324,10 @@ impl fmt::Display for AuthRequestError {
                 f.write_str("the client is not in `trusted_proxies`; add the proxy's address there")
             }
             Self::MissingHeader(names) => {
-                write!(f, "the proxy sends no valid {names}; see docs/forward-auth")
+                write!(
+                    f,
+                    "the client is in `trusted_proxies`, but sends no valid {names}; see docs/forward-auth"
+                )
             }
             Self::Parameter(pair) => write!(
                 f,
