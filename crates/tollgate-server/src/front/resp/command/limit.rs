@@ -75,6 +75,7 @@ impl<'a> LimitCall<'a> {
     ) -> Result<(), LimitCallError> {
         let limit = &rules.policy().limits()[self.limit];
         let mut names = limit.key.iter();
+        let mut given: Vec<&str> = Vec::new();
         for (place, value) in self.values.iter().enumerate() {
             let bad = |why: &str| LimitCallError::Value(place + 1, why.into());
             let value =
@@ -82,10 +83,15 @@ impl<'a> LimitCall<'a> {
             let (name, value) = if limit.fallback_keys.is_empty() {
                 (names.next().map_or("", |name| name), value)
             } else {
-                split_named_value(limit, value).ok_or_else(|| {
+                let (name, value) = split_named_value(limit, value).ok_or_else(|| {
                     let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
                     bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
-                })?
+                })?;
+                if given.contains(&name) {
+                    return Err(bad(&format!("`{name}` has a value already")));
+                }
+                given.push(name);
+                (name, value)
             };
             if value.len() > VALUE_BYTES_MAX {
                 return Err(bad("it has more than 4096 bytes"));
