@@ -2,19 +2,20 @@
 //!
 //! Reported: an enforced limit that skips requests without an attribute of its key, if no other
 //! enforced limit covers the same requests. If the attribute comes from the client's own request
-//! (header, cookie, query or `identity`), other limits that are skipped without the same attribute
+//! (`host`, header, cookie, query or `identity`), other limits that are skipped without the same attribute
 //! do not count as cover. Of such limits, the widest one is reported, once.
 //!
 //! A limit with `first_of` is skipped if none of its keys is complete. The reported attribute
 //! belongs to the last key.
 //!
-//! Not reported: `ip`, `method`, `path`, `host` and `domain`, and attributes on which `match` has a
+//! Not reported: `ip`, `method`, `path` and `domain`, and attributes on which `match` has a
 //! condition, since the limit is not about requests without them. Also not reported: several limits
 //! on an attribute that only callers of the check API supply, since those callers send it with
 //! every request.
 
 use super::Findings;
 use super::analysis::view::{CoverSearch, LintView, LintedLimit};
+use super::client_chosen;
 use crate::diagnostic::{Code, quoted};
 use crate::limit::OnMissing;
 
@@ -24,7 +25,7 @@ pub(super) const CODE: &Code = &Code::new(
     "A limit skips requests that lack an attribute of its key, so a client gets around the limit by leaving it out.",
 );
 
-const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
+const ALWAYS: [&str; 4] = ["ip", "method", "path", "domain"];
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.limits.iter().filter(|item| item.refuses()) {
@@ -72,7 +73,6 @@ fn is_alone<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, attribute: &str) ->
 }
 
 fn is_sent(view: &LintView<'_>, attribute: &str) -> bool {
-    let of_request =
-        ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part));
-    view.reads_requests() && (of_request || view.identity(attribute).is_some())
+    view.reads_requests()
+        && (client_chosen::is_sent(attribute) || view.identity(attribute).is_some())
 }

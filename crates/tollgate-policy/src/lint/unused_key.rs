@@ -1,7 +1,7 @@
 //! TG122: a key of `first_of` that no request uses.
 //!
 //! Reported: a key that contains all attributes of an earlier key. If the gateway listens, also a
-//! key after one that every request has (`ip`, `method`, `path`, `host`). Not reported: limits that
+//! key after one that every request has (`ip`, `method`, `path`). Not reported: limits that
 //! are off.
 
 use super::Findings;
@@ -15,7 +15,7 @@ pub(super) const CODE: &Code = &Code::new(
     "A request uses the first key whose attributes it has, so a key behind one that is always complete is never used.",
 );
 
-const ALWAYS: [&str; 4] = ["ip", "method", "path", "host"];
+const ALWAYS: [&str; 3] = ["ip", "method", "path"];
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let is_gateway = view.listens(Front::Gateway);

@@ -147,13 +147,23 @@ impl Matcher {
     }
 
     /// Whether the limit would apply if every condition on an unverified attribute held. Inside
-    /// `not` such an attribute counts as absent: an exclusion needs a verified value.
-    pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let could =
-            |test: &AttributeTest| facts.is_unverified(test.attribute) || test.matches_any(facts);
-        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
+    /// `not` such an attribute counts as absent: an exclusion needs a verified value. Attributes in
+    /// `open` may have any value.
+    pub(crate) fn could_match(
+        &self,
+        facts: &Facts<'_>,
+        is_path_checked: bool,
+        open: &[AttributeId],
+    ) -> bool {
+        let is_open = |test: &AttributeTest| open.contains(&test.attribute);
+        let holds = |test: &AttributeTest| is_open(test) || test.matches_any(facts);
+        let could = |test: &AttributeTest| facts.is_unverified(test.attribute) || holds(test);
+        let excludes = |tests: &[AttributeTest]| {
+            tests.iter().all(|test| !is_open(test) && test.matches_every(facts))
+        };
+        (is_path_checked || self.path.as_ref().is_none_or(holds))
             && self.conditions.iter().all(could)
-            && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches_every(facts)))
+            && !self.not.iter().any(|tests| excludes(tests))
     }
 
     /// The attributes of the conditions, except those inside `not`.

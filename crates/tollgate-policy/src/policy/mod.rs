@@ -228,6 +228,17 @@ impl Policy {
         &self.limits
     }
 
+    /// The limits that users can name, with their indices: without candidates and the limits of
+    /// shedders, which the program makes for its own use.
+    pub fn nameable_limits(&self) -> impl Iterator<Item = (usize, &Limit)> {
+        (0..self.limits.len()).filter_map(|index| Some((index, self.nameable_limit(index)?)))
+    }
+
+    /// The limit at this index, if users can name it.
+    pub fn nameable_limit(&self, index: usize) -> Option<&Limit> {
+        self.limits.get(index).filter(|limit| !limit.selector.is_hidden())
+    }
+
     /// The index of the limit with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.limits.iter().position(|limit| *limit.name == *name)

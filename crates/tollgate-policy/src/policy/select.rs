@@ -76,7 +76,7 @@ impl Policy {
         selection: &mut Selection,
         visitor: &mut impl ConditionVisitor,
     ) -> MatchOutcome {
-        if facts.unverified().is_some() && self.is_doubtful(limit, facts, is_path_checked) {
+        if facts.unverified().is_some() && self.is_doubtful(limit, facts, is_path_checked, &[]) {
             self.push_unverified(limit, facts, tier, selection)
         } else if self.compiled_limits[limit].matcher.matches_visited(
             facts,
@@ -128,8 +128,8 @@ impl Policy {
     }
 
     /// Selects up to `most` enforced limits that apply to some request with these facts, if
-    /// attributes in `open` may have any value. Leaves out limits whose key has an open or a
-    /// missing attribute.
+    /// attributes in `open` may have any value. Leaves out limits whose key has an open attribute,
+    /// and limits that skip a request without an attribute of their key.
     pub fn select_possible(
         &self,
         facts: &Facts<'_>,
@@ -148,10 +148,12 @@ impl Policy {
             if limit.mode == Mode::Enforce
                 && limit.selector == Selector::Match
                 && !rule.keys_tried(facts).any(|attribute| open.contains(attribute))
-                && rule.matcher.may_match(facts, &open)
             {
-                self.push(place, facts, tier, 1, 0, selection);
-                selection.entries.pop_if(|entry| entry.limit == place && entry.missing);
+                if facts.unverified().is_some() && self.is_doubtful(place, facts, false, &open) {
+                    self.push_unverified(place, facts, tier, selection);
+                } else if rule.matcher.may_match(facts, &open) {
+                    self.push(place, facts, tier, 1, 0, selection);
+                }
             }
         }
     }

@@ -9,19 +9,21 @@ use crate::policy::{CompiledLimit, Policy, TierId};
 
 impl Policy {
     /// Whether the limit refuses because its key, cost, tiers or conditions read an unverified
-    /// attribute. Conditions on such an attribute are assumed to hold.
+    /// attribute. Conditions on such an attribute are assumed to hold. Attributes in `open` may have
+    /// any value.
     #[cold]
     pub(super) fn is_doubtful(
         &self,
         limit: usize,
         facts: &Facts<'_>,
         is_path_checked: bool,
+        open: &[AttributeId],
     ) -> bool {
         let rule = &self.compiled_limits[limit];
         let reads_tier = !rule.tiers.is_empty() && self.is_tier_doubtful(facts);
         self.limits[limit].on_invalid == OnInvalid::Refuse
             && (reads_tier || rule.reads_unverified(facts))
-            && rule.matcher.could_match(facts, is_path_checked)
+            && rule.matcher.could_match(facts, is_path_checked, open)
     }
 
     fn is_tier_doubtful(&self, facts: &Facts<'_>) -> bool {
@@ -69,7 +71,8 @@ impl CompiledLimit {
             || self.cost_attribute.is_some_and(is_unverified)
             || has_doubtful_condition(&self.matcher)
             || self.weights.iter().any(|weight| {
-                has_doubtful_condition(&weight.matcher) && weight.matcher.could_match(facts, false)
+                has_doubtful_condition(&weight.matcher)
+                    && weight.matcher.could_match(facts, false, &[])
             })
     }
 

@@ -16,7 +16,8 @@ use tollgate::engine::{ModeOverride, Rules};
 use tollgate::store::redis::{SharedChange, SharedTable, SharedValue};
 use tollgate_observe::audit::{AuditActor, AuditEntry};
 use tollgate_observe::time::rfc3339;
-use tollgate_policy::limit::Mode;
+use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::shed::{ADAPTIVE, FLEET};
 
 /// The name of the table in the store.
 const TABLE: &str = "modes";
@@ -226,9 +227,14 @@ impl Node {
         let is_known = || {
             let is_cleared = mode.is_none() && lock(&self.modes.known).has(scope, name);
             let rules = self.gate.rules();
-            let mut limits = rules.policy().limits().iter();
-            let covers = |limit: &str| ModeOverride::covers(name, limit);
-            name == ModeOverride::ALL || is_cleared || limits.any(|limit| covers(&limit.name))
+            let is_shedder = |limit: &&Limit| {
+                limit.selector.is_shed() && [FLEET, ADAPTIVE].contains(&&*limit.name)
+            };
+            let shedders = rules.policy().limits().iter().filter(is_shedder);
+            let limits = rules.policy().nameable_limits().map(|(_, limit)| limit);
+            let mut names = limits.chain(shedders).map(|limit| &*limit.name);
+            let is_covered = names.any(|limit| ModeOverride::covers(name, limit));
+            name == ModeOverride::ALL || is_cleared || is_covered
         };
         if !is_known() {
             return Err(OverrideError::UnknownLimit);

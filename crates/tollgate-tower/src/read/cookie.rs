@@ -70,12 +70,13 @@ impl<'a> CookieValue<'a> {
     }
 
     /// Whether servers differ in what the value is. Python decodes `"\141"` to `a`, and reads
-    /// `a b` as `a`. Express reads `j:"a"` as `a`.
+    /// `a b` as `a`. Older Java and Ruby end a value at a comma. Express reads `j:"a"` as `a`.
     pub(super) fn is_unclear(self) -> bool {
         let quoted = self.quoted().filter(|inner| !inner.contains(&b'"'));
         let text = self.text();
         self.0.starts_with(b"\"") && self.0.contains(&b'\\')
             || quoted.is_none() && self.0.trim_ascii().iter().any(u8::is_ascii_whitespace)
+            || self.0.contains(&b',')
             || text.starts_with(b"j:")
             || is_unclear_at_ends(&text)
     }

@@ -27,8 +27,6 @@ pub(crate) type LocalState = (u64, LimitParams);
 struct LocalCharge<'a> {
     state: LocalState,
     charge: &'a Charge<'a>,
-    /// The time until a block of the store ends, if this node knows of one.
-    blocked_us: Option<u64>,
 }
 
 /// Requests that the store admitted and a failure policy refuses: the index of the answer, and the
@@ -76,45 +74,47 @@ impl<S: Store> Gate<S> {
         let failed = limits.iter().zip(charges).zip(&*rows);
         let failed = failed.filter(|(_, row)| row.failure().is_some());
         let failed = failed.map(|((limit, charge), _)| (&limit.selected, charge));
-        let is_closed =
-            failed.clone().any(|(one, _)| failure_policy(one) == OnStoreFailure::Closed);
+        let is_refused = failed.clone().any(|(one, charge)| is_closed(one, charge));
+        let block_left_us = |selected: &Selected<'_>, charge: &Charge<'_>| {
+            let left_us = self.known_blocks.left_us(charge, now_us);
+            left_us.filter(|_| keeps_blocks(failure_policy(selected)))
+        };
+        let is_blocked = failed.clone().any(|(one, charge)| block_left_us(one, charge).is_some());
         let local = failed.filter_map(|(one, charge)| {
-            let state = local_state(rules, one, charge)?;
-            let blocked_us = self.known_blocks.left_us(charge, now_us);
-            Some(LocalCharge { state, charge, blocked_us })
+            local_state(rules, one, charge).map(|state| LocalCharge { state, charge })
         });
         let local: SmallVec<[LocalCharge<'_>; 4]> = local.collect();
-        let is_blocked = local.iter().any(|one| one.blocked_us.is_some());
-        let may_take = is_admitted && !is_closed && !is_blocked;
+        let may_take = is_admitted && !is_refused && !is_blocked;
         let mut answers = Answers::default();
         if !local.is_empty() {
             let fallback = self.fallback();
-            let charges =
-                local.iter().map(|LocalCharge { state: (limit, params), charge, .. }| {
-                    let params_id = fallback.register_params(params);
-                    Charge { limit: *limit, params, params_id, ..**charge }
-                });
+            let charges = local.iter().map(|LocalCharge { state: (limit, params), charge }| {
+                let params_id = fallback.register_params(params);
+                Charge { limit: *limit, params, params_id, ..**charge }
+            });
             let charges: SmallVec<[Charge<'_>; 4]> = charges.collect();
             let intent = if may_take { limits[0].intent } else { Intent::Peek };
             let request = Request { charges: &charges, intent };
             fallback.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
         }
         let (is_local_admitted, decided) = answers.get(0).unwrap_or((true, &[]));
-        let mut decided = decided.iter().zip(&local);
-        let failed = limits.iter().zip(rows).filter(|(_, row)| row.failure().is_some());
-        for (limit, row) in failed {
-            let capacity = limit.selected.params.capacity();
-            row.outcome = match failure_policy(&limit.selected) {
-                OnStoreFailure::Open => Outcome::admitting(capacity),
-                OnStoreFailure::Closed => Outcome::refusing(capacity, RETRY_AFTER_US),
+        let mut decided = decided.iter();
+        let failed = limits.iter().zip(charges).zip(rows);
+        for ((limit, charge), row) in failed.filter(|(_, row)| row.failure().is_some()) {
+            let (selected, capacity) = (&limit.selected, limit.selected.params.capacity());
+            let is_closed = is_closed(selected, charge);
+            let blocked_us = block_left_us(selected, charge).filter(|_| !is_closed);
+            let outcome = match failure_policy(selected) {
+                OnStoreFailure::Closed if is_closed => Outcome::refusing(capacity, RETRY_AFTER_US),
+                OnStoreFailure::Open | OnStoreFailure::Closed => Outcome::admitting(capacity),
                 OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
-                    let Some((answer, one)) = decided.next() else { continue };
-                    row.receipt = answer.receipt;
-                    row.blocked = answer.blocked || one.blocked_us.is_some();
-                    one.blocked_us
-                        .map_or(answer.outcome, |left_us| answer.outcome.in_block(left_us))
+                    let Some(answer) = decided.next() else { continue };
+                    (row.receipt, row.blocked) = (answer.receipt, answer.blocked);
+                    answer.outcome
                 }
             };
+            row.blocked |= blocked_us.is_some();
+            row.outcome = blocked_us.map_or(outcome, |left_us| outcome.in_block(left_us));
         }
         may_take && is_local_admitted
     }
@@ -207,8 +207,19 @@ pub(crate) fn local_state(
 }
 
 /// Whether this node decides by itself while the store fails.
-pub(super) const fn is_local(policy: OnStoreFailure) -> bool {
+const fn is_local(policy: OnStoreFailure) -> bool {
     matches!(policy, OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_))
+}
+
+/// Whether the failure policy refuses the charge. A charge of no units consumes nothing, so only a
+/// block refuses it.
+fn is_closed(selected: &Selected<'_>, charge: &Charge<'_>) -> bool {
+    failure_policy(selected) == OnStoreFailure::Closed && charge.cost > 0
+}
+
+/// Whether blocks that this node knows hold while the store fails.
+pub(super) fn keeps_blocks(policy: OnStoreFailure) -> bool {
+    policy != OnStoreFailure::Open
 }
 
 /// The failure policy that applies. A shadow limit never refuses, so it is open.

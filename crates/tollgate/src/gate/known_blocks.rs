@@ -1,7 +1,7 @@
 //! Blocks that the store has shown to this node, or that operators set through it, so that they
 //! hold while this node decides without the store.
 
-use super::failure::{failure_policy, is_local};
+use super::failure::{failure_policy, keeps_blocks};
 use super::{DecisionRequest, Gate};
 use ahash::RandomState;
 use std::collections::HashMap;
@@ -85,7 +85,7 @@ impl<S: Store> Gate<S> {
             for ((limit, charge), row) in limits.iter().zip(charges).zip(rows) {
                 // A replica may have answered a peek, and a lease knows no blocks.
                 let is_current = limit.intent == Intent::Take && row.origin == Origin::State;
-                if row.blocked && is_local(failure_policy(&limit.selected)) {
+                if row.blocked && keeps_blocks(failure_policy(&limit.selected)) {
                     let until_us = request.now_us.saturating_add(row.outcome.reset_after_us);
                     self.known_blocks.insert_seen(charge, until_us);
                 } else if !is_empty && is_current && !row.blocked {

@@ -1,6 +1,6 @@
 //! Operator actions on one key: inspect, reset, block.
 
-use super::failure::is_local;
+use super::failure::keeps_blocks;
 use super::{FromAnswer, Gate};
 use crate::engine::{GateBuffers, Row, Rules};
 use std::collections::BTreeSet;
@@ -222,7 +222,7 @@ impl<S: LeaseStore> Gate<S> {
         change: Option<Change>,
     ) {
         if let Some(Change::Block { until_us }) = change {
-            if is_local(selected.limit.on_store_failure) {
+            if keeps_blocks(selected.limit.on_store_failure) {
                 self.known_blocks.insert(charge, until_us);
             }
             return;

@@ -70,6 +70,8 @@ impl Source {
             Origin::GracePeriod => Self::FailClosed,
             Origin::Failed(_) => match failure_policy() {
                 OnStoreFailure::Open => Self::FailOpen,
+                // A closed limit admits a charge of no units.
+                OnStoreFailure::Closed if answer.outcome.admitted => Self::FailOpen,
                 OnStoreFailure::Closed => Self::FailClosed,
                 OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => Self::LocalFallback,
             },

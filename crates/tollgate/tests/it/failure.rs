@@ -13,10 +13,14 @@ fn down(limits: &str) -> Gate<Faulty> {
 
 /// Asks for user `a` and hands the verdict to `look`.
 fn check<T>(gate: &Gate<Faulty>, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
+    check_cost(gate, 1, look)
+}
+
+fn check_cost<T>(gate: &Gate<Faulty>, cost: u64, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    look(&now(gate.check(&rules, NOW_US, &facts, 1, &mut GateBuffers::default())))
+    look(&now(gate.check(&rules, NOW_US, &facts, cost, &mut GateBuffers::default())))
 }
 
 #[test]
@@ -42,6 +46,48 @@ fn closed_refuses_and_may_be_asked_again_in_a_second() {
         assert_eq!(verdict.retry_after_us, Some(1_000_000));
     });
     assert_eq!((gate.counts()[0].1.fail_closed, gate.counts()[0].1.refused), (1, 0));
+}
+
+/// A request of cost 0 consumes nothing, so no failure policy refuses it.
+#[test]
+fn cost_zero_is_admitted_without_the_store() {
+    for (policy, source) in [
+        ("open", Source::FailOpen),
+        ("closed", Source::FailOpen),
+        ("{local: {nodes: 3}}", Source::LocalFallback),
+    ] {
+        let limit =
+            format!("  - {{name: l, key: [user], rate: 2/h, on_store_failure: {policy}}}\n");
+        let gate = down(&limit);
+        check_cost(&gate, 0, |verdict| {
+            assert_eq!((verdict.allowed, verdict.source), (true, source), "{policy}");
+            assert_eq!((verdict.rows[0].source, verdict.retry_after_us), (source, Some(0)));
+        });
+        let counts = gate.counts()[0].1;
+        assert_eq!(
+            (counts.fail_open, counts.fail_closed),
+            (u64::from(source == Source::FailOpen), 0)
+        );
+        let rules = gate.rules();
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "a").unwrap();
+        let mut buffers = GateBuffers::default();
+        let reserved = now(gate.reserve(&rules, NOW_US, "r", &facts, 0, None, &mut buffers));
+        assert!(reserved.unwrap().0.allowed, "{policy}");
+    }
+}
+
+/// The share is charged although the closed limit could not be decided: its charge is nothing.
+#[test]
+fn a_limit_without_cost_does_not_close_the_others() {
+    let gate = down(concat!(
+        "  - {name: share, key: [user], rate: 2/h, algorithm: fixed-window, on_store_failure: local}\n",
+        "  - {name: free, key: [user], rate: 9/h, cost: 0, on_store_failure: closed}\n",
+    ));
+    check(&gate, |verdict| {
+        assert_eq!(rows(verdict), [("share", true, 1), ("free", true, 9)]);
+        assert_eq!((verdict.allowed, verdict.source), (true, Source::FailOpen));
+    });
 }
 
 #[test]

@@ -43,6 +43,25 @@ fn an_operators_block_holds_without_the_store_until_its_end() {
     assert_eq!(check(&gate, NOW_US + 3_600 * SECOND_US, 1), ADMITTED);
 }
 
+/// A closed limit admits only cost 0 without the store, and in a block not even that.
+#[test]
+fn a_block_of_a_closed_limit_refuses_cost_zero() {
+    let limits = LIMITS.replace("on_store_failure: local", "on_store_failure: closed");
+    let gate = Gate::new(setup(&limits), Faulty::default()).unwrap();
+    assert!(block(&gate, Some(NOW_US + 3_600 * SECOND_US)));
+    gate.store().set_down(true);
+    assert_eq!(check(&gate, NOW_US, 0), BLOCKED(3_600));
+    assert_eq!(check(&gate, NOW_US, 1), (Source::FailClosed, Some(SECOND_US)));
+    assert_eq!(check(&gate, NOW_US + 3_600 * SECOND_US, 0), (Source::FailOpen, Some(0)));
+
+    let gate = Gate::new(setup(&limits), Faulty::default()).unwrap();
+    assert_eq!(check(&gate, NOW_US, 9).0, Source::Store);
+    assert_eq!(check(&gate, NOW_US, 1), BLOCKED(60), "a penalty");
+    gate.store().set_down(true);
+    assert_eq!(check(&gate, NOW_US + 59 * SECOND_US, 0), BLOCKED(1));
+    assert_eq!(check(&gate, NOW_US + 60 * SECOND_US, 0), (Source::FailOpen, Some(0)));
+}
+
 #[test]
 fn a_penalty_that_the_store_showed_holds_without_it() {
     let gate = gate();

@@ -59,7 +59,7 @@ pub(super) struct RequestArguments {
 
     /// The units that the request costs
     #[arg(long, default_value_t = 1)]
-    pub(super) cost: u32,
+    pub(super) cost: u64,
 }
 
 impl RequestArguments {

@@ -164,7 +164,7 @@ impl Explain {
         let verifier = self.verifier(config, &loaded)?;
         let (rules, paths) = (&loaded.rules, loaded.settings.ambiguous_paths());
         let facts = request.facts(rules, paths, verifier.as_ref(), now_us).map_err(invalid)?;
-        let explain = loaded.gate.explain(rules, now_us, &facts, self.request.cost.into());
+        let explain = loaded.gate.explain(rules, now_us, &facts, self.request.cost);
         let explained = block_on(explain)?;
         let view =
             ExplanationView::new(rules, &loaded.settings, &request, &facts, &explained, now_us);

@@ -3,10 +3,11 @@
 //! Reports each attribute once, at its position in `identity`, else at the first key that uses it.
 //! Not reported: files without gateway and forward-auth, claims of a token, and limits that are
 //! off. Also not reported: a key such as `[ip, header.x-device]` if another enforced limit covers
-//! the same requests by `[ip]`, since that limit bounds invented values. Each key of `first_of` is
+//! the same requests by `[ip]`, since that limit bounds invented values. `host` and `method` are not
+//! reported if the limit's `match` lists their values without wildcards. Each key of `first_of` is
 //! checked by itself: a client that invents a value for one key never uses the keys after it.
 
-use super::client_controlled_source;
+use super::client_invented_source;
 use crate::diagnostic::{Code, Position, quoted};
 use crate::lint::Findings;
 use crate::lint::analysis::view::{CoverSearch, LintView, LintedLimit};
@@ -24,7 +25,7 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let keys = item.keys().zip(item.limit.keys()).enumerate();
         let keys = keys.flat_map(|(place, (key, names))| key.map(move |part| (place, names, part)));
         for (place, names, (attribute, at)) in keys {
-            let Some(source) = client_controlled_source(view, attribute) else { continue };
+            let Some(source) = chosen_source(view, item, attribute) else { continue };
             if seen.contains(attribute) || is_bounded(view, item, names) {
                 continue;
             }
@@ -51,12 +52,18 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Returns the part of the request from which clients choose the attribute of this limit's key.
+fn chosen_source(view: &LintView<'_>, item: &LintedLimit<'_>, attribute: &str) -> Option<String> {
+    let is_listed = matches!(attribute, "host" | "method") && item.shape.lists_values_of(attribute);
+    client_invented_source(view, attribute).filter(|_| !is_listed)
+}
+
 /// Whether another limit bounds all buckets that a client can invent for this key.
 fn is_bounded<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, names: &[Box<str>]) -> bool {
-    let given = |attribute: &str| client_controlled_source(view, attribute).is_none();
     let bounds = |other: &LintedLimit<'_>| {
         let key = &other.limit.key;
-        let is_part = |part: &str| given(part) && names.iter().any(|name| **name == *part);
+        let is_given = |part: &str| chosen_source(view, other, part).is_none();
+        let is_part = |part: &str| is_given(part) && names.iter().any(|name| **name == *part);
         other.limit.fallback_keys.is_empty()
             && !key.is_empty()
             && key.iter().all(|part| is_part(part))

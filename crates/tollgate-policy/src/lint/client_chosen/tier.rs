@@ -4,7 +4,7 @@
 //! does not read the tier file. Not reported: files without gateway and forward-auth, claims of a
 //! token, and `by: api_key`, since a client has to know a key to get its tier.
 
-use super::client_controlled_source;
+use super::client_invented_source;
 use crate::diagnostic::{Code, quoted};
 use crate::lint::Findings;
 use crate::lint::analysis::view::LintView;
@@ -22,7 +22,7 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         if &*attribute == "api_key" && tiers.from.is_none() {
             continue;
         }
-        let Some(source) = client_controlled_source(view, &attribute) else { continue };
+        let Some(source) = client_invented_source(view, &attribute) else { continue };
         let message = format!("clients choose their tier: it comes from {}", quoted(&source));
         let help = if tiers.from.is_some() {
             "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"

@@ -87,14 +87,17 @@ fn open_attributes_may_be_anything() {
         policy.selected(&selection).map(|one| one.limit.name.to_string()).collect::<Vec<_>>()
     };
     let (bob, ann) = (("user", "bob"), ("user", "ann"));
-    assert_eq!(names(&[bob], &["path", "method"], 9), ["all", "posts", "not-a"]);
-    assert_eq!(names(&[ann], &["path", "method"], 9), ["all", "posts", "not-a", "not-bob"]);
+    assert_eq!(names(&[bob], &["path", "method"], 9), ["all", "posts", "not-a", "refusing"]);
+    assert_eq!(
+        names(&[ann], &["path", "method"], 9),
+        ["all", "posts", "not-a", "not-bob", "refusing"]
+    );
     assert_eq!(names(&[ann], &["path", "method"], 2), ["all", "posts"]);
     let in_a = [bob, ("path", "/a/b")];
-    assert_eq!(names(&in_a, &["method"], 9), ["all", "posts", "each-path"]);
+    assert_eq!(names(&in_a, &["method"], 9), ["all", "posts", "each-path", "refusing"]);
     let get = [bob, ("path", "/a/b"), ("method", "GET")];
-    assert_eq!(names(&get, &[], 9), ["all", "each-path"]);
-    assert_eq!(names(&[], &["path", "method"], 9), [""; 0], "nobody has no limits");
+    assert_eq!(names(&get, &[], 9), ["all", "each-path", "refusing"]);
+    assert_eq!(names(&[], &["path", "method"], 9), ["refusing"], "only what refuses nobody");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of limits that refuse because a token did not verify.
 
 use super::{per_minute, policy};
-use crate::facts::{FactsBuffer, Unverified};
+use crate::facts::{Facts, FactsBuffer, Unverified};
 use crate::limit::{CostRule, Limit, OnInvalid, WeightedMatch};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::policy::{Policy, PolicyOptions, Selection};
@@ -9,6 +9,15 @@ use crate::policy::{Policy, PolicyOptions, Selection};
 /// The names of the limits that apply to a request whose `jwt.sub` and `jwt.plan` did not verify,
 /// and whether each refuses because of that.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(String, bool)> {
+    selected_by(policy, attributes, |facts, selection| policy.select(facts, 1, selection))
+}
+
+/// [`selected`], by another way to select.
+fn selected_by(
+    policy: &Policy,
+    attributes: &[(&str, &str)],
+    select: impl FnOnce(&Facts<'_>, &mut Selection),
+) -> Vec<(String, bool)> {
     let mut facts = policy.facts(FactsBuffer::default());
     for (name, value) in attributes {
         facts.set(name, value).unwrap();
@@ -19,7 +28,7 @@ fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(String, bool)>
         }
     }
     let mut selection = Selection::default();
-    policy.select(&facts, 1, &mut selection);
+    select(&facts, &mut selection);
     let rows = policy.selected(&selection).map(|one| {
         assert!(one.missing || !one.unverified);
         (one.limit.name.to_string(), one.unverified)
@@ -70,4 +79,39 @@ fn costs_by_a_claim_are_read_where_they_could_count() {
     let policy = policy(vec![limit], PolicyOptions::default());
     assert_eq!(names(&selected(&policy, &[("path", "/embed")])), [("weighted", true)]);
     assert_eq!(names(&selected(&policy, &[("path", "/other")])), [("weighted", false)]);
+}
+
+/// A limit that refuses for its token refuses whatever path a client means.
+#[test]
+fn a_client_that_asks_sees_which_limits_refuse_its_token() {
+    let of = |attribute: &str, pattern: &str| Condition {
+        attribute: attribute.into(),
+        patterns: vec![pattern.into()],
+    };
+    let spec = |conditions, not| MatchSpec { conditions, not };
+    let limit = |name, key: &[&str]| Limit::new(name, key, per_minute(1));
+    let mut lenient = limit("lenient", &["jwt.sub"]);
+    lenient.on_invalid = OnInvalid::AsMissing;
+    let limits = vec![
+        (limit("by-claim", &["jwt.sub"]), MatchSpec::default()),
+        (limit("in-a", &["jwt.sub"]), spec(vec![of("path", "/a")], vec![])),
+        (limit("not-a", &["jwt.sub"]), spec(vec![], vec![vec![of("path", "/a")]])),
+        (limit("gold", &[]), spec(vec![of("jwt.plan", "gold"), of("path", "/a")], vec![])),
+        (limit("each-path", &["jwt.sub", "path"]), MatchSpec::default()),
+        (lenient, MatchSpec::default()),
+        (limit("all", &[]), MatchSpec::default()),
+    ];
+    let policy = Policy::new(limits, PolicyOptions::default()).unwrap();
+    let asked = |attributes: &[(&str, &str)], open: &[&str]| {
+        selected_by(&policy, attributes, |facts, selection| {
+            policy.select_possible(facts, open, 9, selection);
+        })
+    };
+    let open = asked(&[], &["path"]);
+    let refusing = [("by-claim", true), ("in-a", true), ("not-a", true), ("gold", true)];
+    assert_eq!(names(&open), [&refusing[..], &[("all", false)]].concat());
+    for path in ["/a", "/b"] {
+        let named = [("path", path)];
+        assert_eq!(asked(&named, &[]), selected(&policy, &named), "{path}");
+    }
 }

@@ -263,7 +263,7 @@ pub(super) fn require_limit<'a>(
     limit: Option<&'a str>,
 ) -> Result<Option<&'a str>, Problem> {
     match limit {
-        Some(name) if !rules.policy().limits().iter().any(|limit| *limit.name == *name) => {
+        Some(name) if !rules.policy().nameable_limits().any(|(_, limit)| *limit.name == *name) => {
             Err(no_such_limit(rules, name).at("limit"))
         }
         other => Ok(other),
@@ -272,10 +272,10 @@ pub(super) fn require_limit<'a>(
 
 pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     const SHOWN: usize = 10;
-    let limits = rules.policy().limits();
+    let mut limits = rules.policy().nameable_limits();
     let known: Vec<String> =
-        limits.iter().take(SHOWN).map(|limit| format!("`{}`", limit.name)).collect();
-    let more = if limits.len() > SHOWN { ", ..." } else { "" };
+        limits.by_ref().take(SHOWN).map(|(_, limit)| format!("`{}`", limit.name)).collect();
+    let more = if limits.next().is_some() { ", ..." } else { "" };
     let name = name.escape_debug();
     let detail = match &*known {
         [] => format!("no limit is called `{name}`; the policy has none"),

@@ -271,7 +271,7 @@ fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
     let is_meant = |limit: &str| {
         limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
     };
-    let limits = policy.limits().iter().enumerate();
+    let limits = policy.nameable_limits();
     limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
 }
 
@@ -324,7 +324,10 @@ impl fmt::Display for AuthRequestError {
                 f.write_str("the client is not in `trusted_proxies`; add the proxy's address there")
             }
             Self::MissingHeader(names) => {
-                write!(f, "the proxy sends no valid {names}; see docs/forward-auth")
+                write!(
+                    f,
+                    "the client is in `trusted_proxies`, but sends no valid {names}; see docs/forward-auth"
+                )
             }
             Self::Parameter(pair) => write!(
                 f,

@@ -2,6 +2,18 @@ use super::decode;
 use hyper::Request;
 use tollgate_policy::policy::{Policy, PolicyOptions};
 
+/// A call without method or URI may come from a client, if `trusted_proxies` has its address.
+#[test]
+fn the_log_names_trusted_proxies_if_headers_are_missing() {
+    let policy = Policy::new(Vec::new(), PolicyOptions::default()).unwrap();
+    for name in ["x-forwarded-method", "x-forwarded-uri", "x-other"] {
+        let head = Request::builder().uri("/v1/forward-auth").header(name, "/");
+        let (head, ()) = head.body(()).unwrap().into_parts();
+        let why = decode::read_request(head, &policy, Default::default()).err().unwrap();
+        assert!(why.to_string().contains("`trusted_proxies`"), "{name}: {why}");
+    }
+}
+
 /// Some proxies append the client's query to the called path, and mistakes are logged.
 #[test]
 fn the_log_says_nothing_of_values_in_a_query() {

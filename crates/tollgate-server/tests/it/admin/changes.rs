@@ -208,6 +208,37 @@ fn a_candidate_is_no_second_mode_of_its_limit() {
     assert_eq!((&cleared["before"], &cleared["after"]), (&json!("off"), &json!("enforce")));
 }
 
+/// The program makes limits for its own use, whose names nobody wrote.
+#[test]
+fn limits_of_the_programs_own_cannot_be_named() {
+    let desk = Desk::new();
+    let file = "limits: [{name: all, rate: 9/s, candidate: {rate: 5/s}}]
+classes: [{name: a, match: {path: /a}}, {name: b, default: true}]
+shed: {fleet: {capacity: 10, reserve: {a: 20%}}, adaptive: {}}
+";
+    *desk.control.file.lock().unwrap() = file.into();
+    assert_eq!(desk.call("POST", "/v1/reload", "").status, 200);
+    let mode = |name: &str| {
+        desk.call("PUT", &format!("/v1/limits/{name}/mode"), r#"{"mode": "shadow"}"#).status
+    };
+    for name in ["all%2F%2Fcandidate", "all%2F", "shed%2Ffleet%2Fb", "shed%2Ffleet%2F"] {
+        assert_eq!(mode(name), 404, "{name}");
+    }
+    for name in ["all", "shed%2Ffleet", "shed%2Fadaptive", "shed", "*"] {
+        assert_eq!(mode(name), 200, "{name}");
+    }
+    for name in ["all//candidate", "shed/fleet", "shed/fleet/b", "shed/adaptive", "nope"] {
+        let path = format!("/v1/top?limit={}", name.replace('/', "%2F"));
+        let answer = desk.call("GET", &path, "");
+        let known = format!("no limit is called `{name}`; there are `all`");
+        assert_eq!((answer.status, &answer.json()["detail"]), (404, &json!(known)), "{path}");
+        let body = format!(r#"{{"attributes": {{"user": "a"}}, "limit": "{name}"}}"#);
+        for path in ["/v1/inspect", "/v1/reset"] {
+            assert_eq!(desk.call("POST", path, &body).status, 404, "{path} {name}");
+        }
+    }
+}
+
 #[test]
 fn the_memory_store_has_no_fleet() {
     let desk = Desk::new();

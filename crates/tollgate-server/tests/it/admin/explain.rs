@@ -151,6 +151,17 @@ limits:
 }
 
 #[test]
+fn a_cost_is_as_large_as_in_a_check() {
+    let desk = Desk::with(POLICY);
+    for cost in [4_294_967_296, u64::MAX] {
+        let answer = desk.call("GET", &format!("/v1/explain?user=1&path=/api/x&cost={cost}"), "");
+        assert_eq!((answer.status, &answer.json()["allowed"]), (200, &json!(false)), "{cost}");
+    }
+    let answer = desk.call("GET", "/v1/explain?user=1&cost=18446744073709551616", "");
+    assert_eq!((answer.status, &answer.json()["field"]), (400, &json!("cost")));
+}
+
+#[test]
 fn bad_descriptions_name_the_field() {
     let desk = Desk::with(POLICY);
     for (query, field) in [

@@ -214,6 +214,18 @@ fn decisions_are_streamed_to_those_who_want_them() {
 }
 
 #[test]
+fn decisions_of_a_candidate_cannot_be_asked_for() {
+    let file =
+        POLICY.replace("limits:", "limits:\n  - {name: all, rate: 9/d, candidate: {rate: 5/d}}");
+    let desk = Desk::with(&file);
+    let (_server, address) = serve(&desk, Duration::from_secs(60));
+    for (name, answer) in [("all", "HTTP/1.1 200"), ("all%2F%2Fcandidate", "HTTP/1.1 404")] {
+        let stream = open(address, &format!("/v1/tail?limit={name}"));
+        assert!(read_until(&stream, "HTTP/1.1")[0].starts_with(answer), "{name}");
+    }
+}
+
+#[test]
 fn a_reader_that_never_reads_holds_up_nothing_and_is_cut_off() {
     let desk = Desk::with(POLICY);
     let (server, address) = serve(&desk, Duration::from_secs(3));

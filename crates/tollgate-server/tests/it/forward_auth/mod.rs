@@ -232,6 +232,15 @@ const ROWS: &[Row] = &[
         "deny",
         false,
     ),
+    // A proxy must not append the client's query to parameters.
+    (
+        "GET",
+        "?cost=2&a=b",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing?a=b\r\n",
+        403,
+        "misconfigured",
+        false,
+    ),
     // Mistakes.
     ("GET", "", "", 403, "misconfigured", false),
     ("GET", "", "x-forwarded-method: GET\r\n", 403, "misconfigured", false),
@@ -399,6 +408,24 @@ fn nobody_is_trusted_by_default() {
     let answer = ask(&served, "GET", "", GET);
     assert_eq!((answer.status, answer.field("x-tollgate-decision")), (403, Some("misconfigured")));
     assert!(answer.body.contains("trusted_proxies"), "{}", answer.body);
+}
+
+/// Candidates and the limits of shedders have names that nobody wrote.
+#[test]
+fn limits_of_the_programs_own_cannot_be_named() {
+    let served = serve(
+        "trusted_proxies: [127.0.0.0/8]
+limits: [{name: all, rate: 9/h, candidate: {rate: 5/h}}]
+classes: [{name: a, match: {path: /a}}, {name: b, default: true}]
+shed: {fleet: {capacity: 10, reserve: {a: 20%}}, adaptive: {}}
+",
+    );
+    for name in ["all//candidate", "all/", "shed", "shed/fleet", "shed/fleet/b", "shed/adaptive"] {
+        let answer = ask(&served, "GET", &format!("?policy={name}"), GET);
+        let told = (answer.status, answer.field("x-tollgate-decision"));
+        assert_eq!(told, (403, Some("misconfigured")), "{name}");
+    }
+    assert_eq!(ask(&served, "GET", "?policy=all", GET).status, 200);
 }
 
 #[test]

@@ -133,6 +133,40 @@ fn what_is_not_disclosed_stays_so_and_tiers_count() {
     assert!(!vip.contains(&"per-user".to_owned()), "unlimited is not listed");
 }
 
+/// What would refuse a request for a missing attribute or a bad token is shown, as the refusal has
+/// it.
+#[test]
+fn what_refuses_for_an_attribute_is_shown() {
+    let file = "jwt: {keys: secret, algorithms: [HS256]}
+limits:
+  - {name: per-user, match: {path: '/a/**'}, key: [header.x-user-id], rate: 9/h, on_missing: refuse}
+  - {name: by-claim, match: {path: '/b/**'}, key: [jwt.sub], rate: 9/h}
+";
+    let folder = tls::folder("status-refuses");
+    std::fs::write(folder.join("secret"), "0123456789abcdef".repeat(4)).unwrap();
+    let backend = Backend::usual();
+    let listen = "listen: {gateway: {address: '127.0.0.1:0', status: true}}";
+    let gateway =
+        Gateway::within(folder, &format!("{listen}\nupstream: {}\n{file}\n", backend.url()));
+    let shown = |query: &str, fields: &str| {
+        let answer = gateway.get(&format!("{STATUS}{query}"), fields);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let row = |row: &Value| {
+            assert_eq!((&row["allowed"], &row["remaining"]), (&false.into(), &0.into()), "{row}");
+            assert_eq!((&row["limit"], &row["retry_after"]), (&9.into(), &Value::Null), "{row}");
+            row["name"].as_str().unwrap().to_owned()
+        };
+        answer.json()["limits"].as_array().expect("limits").iter().map(row).collect::<Vec<_>>()
+    };
+    let token = "authorization: Bearer no-token\r\n";
+    assert_eq!(gateway.get("/a/x", "").status, 429);
+    assert_eq!(gateway.get("/b/x", token).status, 429);
+    assert_eq!(shown("", ""), ["per-user"]);
+    assert_eq!(shown("", token), ["per-user", "by-claim"]);
+    assert_eq!(shown("?path=/b/x", token), ["by-claim"]);
+    assert_eq!(shown("?path=/b/x", ""), [""; 0]);
+}
+
 #[test]
 fn it_is_limited_by_address() {
     let file = "trusted_proxies: [127.0.0.0/8]\nlimits: [{name: a, key: [ip], rate: 9/h}]";

@@ -242,6 +242,38 @@ fn keys_in_order_take_values_by_name() {
     assert!(client.line("TG.CHECK tokens 1 ip=nowhere").starts_with("-ERR value 1: "));
 }
 
+#[test]
+fn a_value_that_is_given_twice_is_an_error() {
+    let served = RespServer::new(FIRST_OF);
+    let mut client = served.client();
+    for command in ["TG.CHECK", "TG.PEEK", "TG.RESERVE"] {
+        let twice = client.line(&format!("{command} tokens 3 user=1 ip=127.0.0.1 user=2"));
+        assert_eq!(twice, "-ERR value 3: `user` has a value already", "{command}");
+    }
+    let same = client.line("TG.CHECK tokens 2 user=1 user=1");
+    assert_eq!(same, "-ERR value 2: `user` has a value already");
+    assert!(client.line("TG.CHECK tokens 1 user=1").starts_with("0 3 2 "), "nothing was charged");
+}
+
+/// Candidates and the limits of shedders have names that nobody wrote.
+#[test]
+fn limits_of_the_programs_own_cannot_be_named() {
+    let served = RespServer::new(
+        "limits: [{name: all, rate: 9/h, candidate: {rate: 5/h}}]
+classes: [{name: a, match: {path: /a}}, {name: b, default: true}]
+shed: {fleet: {capacity: 10, reserve: {a: 20%}}, adaptive: {}}
+",
+    );
+    let mut client = served.client();
+    for name in ["all//candidate", "shed/fleet", "shed/fleet/b", "shed/adaptive"] {
+        for command in ["TG.CHECK", "TG.PEEK", "TG.RESERVE"] {
+            let answer = client.line(&format!("{command} {name} 0"));
+            assert_eq!(answer, format!("-ERR no limit is called '{name}'"), "{command}");
+        }
+    }
+    assert!(client.line("TG.CHECK all 0").starts_with("0 9 8 "));
+}
+
 /// Only the key's attributes are known here.
 #[test]
 fn costs_by_match_see_the_key_alone() {

@@ -30,13 +30,12 @@ impl Admin {
             let detail = "a running node explains only the present; for another time, use `tollgate explain --config FILE --at TIME`";
             return Err(Problem::bad("at", detail));
         }
-        let cost = query.take("cost").map(|cost| cost.parse::<u32>());
-        let cost = cost
-            .transpose()
-            .map_err(|_| Problem::bad("cost", "not a cost; write a number from 0 to 4294967295"))?;
+        let cost = query.take("cost").map(|cost| cost.parse::<u64>()).transpose();
+        let cost = cost.map_err(|_| {
+            Problem::bad("cost", "not a cost; write a number from 0 to 18446744073709551615")
+        })?;
         let peer = query.take("peer").map(|peer| parse_peer(&peer)).transpose()?;
         let attributes = attributes_of(query.into_rest())?;
-        let cost = cost.map(u64::from);
         self.explain(&AdminBody { attributes, cost, peer, ..AdminBody::default() }).await
     }
 

@@ -58,7 +58,7 @@ impl Admin {
                     .strip_prefix(&**name)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            let mut names = rules.policy().limits().iter().map(|limit| &*limit.name);
+            let mut names = rules.policy().nameable_limits().map(|(_, limit)| &*limit.name);
             if !names.any(covers) {
                 return Err(change::no_such_limit(&rules, name).at("limit"));
             }

@@ -44,14 +44,17 @@ impl<'a> LimitCall<'a> {
         named: &mut usize,
     ) -> Result<Self, LimitCallError> {
         let [_, name, count, rest @ ..] = arguments else { return Err(LimitCallError::Arguments) };
-        let (name, limits) = (&bytes[name.clone()], rules.policy().limits());
-        let is_named =
-            |place: usize| limits.get(place).is_some_and(|limit| limit.name.as_bytes() == name);
-        if !is_named(*named) {
-            let unknown = || LimitCallError::Unknown(quoted(name));
-            *named = (0..limits.len()).find(|place| is_named(*place)).ok_or_else(unknown)?;
-        }
-        let limit = &limits[*named];
+        let (name, policy) = (&bytes[name.clone()], rules.policy());
+        let is_named = |limit: &&Limit| limit.name.as_bytes() == name;
+        let limit = match policy.nameable_limit(*named).filter(is_named) {
+            Some(limit) => limit,
+            None => {
+                let found = policy.nameable_limits().find(|(_, limit)| is_named(limit));
+                let (place, limit) = found.ok_or_else(|| LimitCallError::Unknown(quoted(name)))?;
+                *named = place;
+                limit
+            }
+        };
         let count =
             parse_unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or(LimitCallError::NotACount)?;
@@ -72,6 +75,7 @@ impl<'a> LimitCall<'a> {
     ) -> Result<(), LimitCallError> {
         let limit = &rules.policy().limits()[self.limit];
         let mut names = limit.key.iter();
+        let mut given: Vec<&str> = Vec::new();
         for (place, value) in self.values.iter().enumerate() {
             let bad = |why: &str| LimitCallError::Value(place + 1, why.into());
             let value =
@@ -79,10 +83,15 @@ impl<'a> LimitCall<'a> {
             let (name, value) = if limit.fallback_keys.is_empty() {
                 (names.next().map_or("", |name| name), value)
             } else {
-                split_named_value(limit, value).ok_or_else(|| {
+                let (name, value) = split_named_value(limit, value).ok_or_else(|| {
                     let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
                     bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
-                })?
+                })?;
+                if given.contains(&name) {
+                    return Err(bad(&format!("`{name}` has a value already")));
+                }
+                given.push(name);
+                (name, value)
             };
             if value.len() > VALUE_BYTES_MAX {
                 return Err(bad("it has more than 4096 bytes"));
