@@ -18,7 +18,6 @@ use crate::keys::KeySecrets;
 use crate::trace::{self, DecisionContext};
 use arc_swap::ArcSwapOption;
 use sink::{LineSink, SinkError};
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -52,7 +51,8 @@ pub struct OpenLogs {
 }
 
 /// A log could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{source}; check the path and its rights, or change `{field}`")]
 pub struct RecordError {
     /// The field of the file that names the log.
     field: &'static str,
@@ -154,18 +154,5 @@ impl Records {
         if let Some(log) = self.access.load_full() {
             log.sink().flush(timeout);
         }
-    }
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, source } = self;
-        write!(f, "{source}; check the path and its rights, or change `{field}`")
-    }
-}
-
-impl std::error::Error for RecordError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
     }
 }

@@ -13,7 +13,6 @@ use crate::front::{
 use crate::node::Node;
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
@@ -61,18 +60,26 @@ pub struct RunningServer {
 }
 
 /// The reason why a node does not start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The configuration is unusable.
+    #[error("{0}")]
     Config(ConfigError),
     /// A front end cannot listen.
+    #[error("{0}")]
     Bind(BindError),
     /// A name in `listen` cannot be resolved.
+    #[error(
+        "`listen.{}`: cannot find the address of `{}`: {}; check the name, or write an address such as 127.0.0.1:8081",
+        .0.name(), .1, .2
+    )]
     Resolve(Front, Box<str>, io::Error),
     /// An inherited socket is unusable.
+    #[error("{0}")]
     Inherit(InheritError),
     /// The system has no thread or file descriptor left.
+    #[error("cannot start: {0}")]
     System(io::Error),
 }
 
@@ -331,22 +338,3 @@ impl RunningServer {
         tracing::info!("stopped");
     }
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Bind(error) => error.fmt(f),
-            Self::Resolve(front, name, cause) => write!(
-                f,
-                "`listen.{}`: cannot find the address of `{name}`: {cause}; check the name, or write an \
-                 address such as 127.0.0.1:8081",
-                front.name()
-            ),
-            Self::Inherit(error) => error.fmt(f),
-            Self::System(error) => write!(f, "cannot start: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
