@@ -5,14 +5,12 @@ mod screen;
 #[cfg(unix)]
 mod terminal;
 
-use super::admin::{AdminResponse, Client, ClientError, Target};
-use super::{FAILED, UNUSABLE, exit_code_of};
-use crate::command::admin::percent_encoded;
+use super::admin::{AdminResponse, Client, ClientError, Target, percent_encoded};
+use super::{FAILED, Stop, print};
 use clap::ValueEnum;
 use figures::{Figures, Rates};
 use screen::{Screen, SortBy, View};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -119,18 +117,9 @@ impl Window {
 }
 
 impl Top {
-    pub(crate) fn run(&self) -> ExitCode {
-        let done = self.target.client().and_then(|client| match self.once {
-            true => self.print_once(&client),
-            false => self.watch(&client),
-        });
-        match done {
-            Ok(code) => code,
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                ExitCode::from(UNUSABLE)
-            }
-        }
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
+        let client = self.target.client()?;
+        if self.once { self.print_once(&client) } else { self.watch(&client) }
     }
 
     fn view(&self) -> View {
@@ -145,9 +134,8 @@ impl Top {
     }
 
     /// Prints one screen, with rates measured over one second.
-    fn print_once(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let runtime = client.runtime()?;
-        let (figures, rates, top) = runtime.block_on(async {
+    fn print_once(&self, client: &Client) -> Result<ExitCode, Stop> {
+        let read = client.runtime()?.block_on(async {
             let mut events = client.events("/v1/live").await?;
             let mut seen: Vec<Figures> = Vec::new();
             while seen.len() < 2 {
@@ -160,8 +148,9 @@ impl Top {
             }
             let rates = Rates::between(&seen[0], &seen[1]);
             let top = client.call_async("GET", &top_path(&self.view()), None).await?;
-            Ok((seen.swap_remove(1), rates, top))
-        })?;
+            Ok::<_, ClientError>((seen.swap_remove(1), rates, top))
+        });
+        let (figures, rates, top) = read?;
         if top.status != 200 {
             eprintln!("tollgate: {}", top.json()["detail"].as_str().unwrap_or("no top keys"));
             return Ok(ExitCode::from(FAILED));
@@ -182,29 +171,21 @@ impl Top {
                 lines.iter().map(|line| format!("{line}\n")).collect()
             }
         };
-        let written = io::stdout().lock().write_all(text.as_bytes());
-        Ok(exit_code_of(written, ExitCode::SUCCESS))
+        print(text, 0)
     }
 
     #[cfg(not(unix))]
-    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
+    fn watch(&self, client: &Client) -> Result<ExitCode, Stop> {
         self.print_once(client)
     }
 
     /// Shows the screen until `q`.
     #[cfg(unix)]
-    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let mut terminal = match terminal::Terminal::open() {
-            Ok(terminal) => terminal,
-            Err(_) => {
-                eprintln!("tollgate: `top` needs a terminal; `tollgate top --once` prints once");
-                return Ok(ExitCode::from(UNUSABLE));
-            }
-        };
-        let runtime = client.runtime()?;
-        let written = runtime.block_on(self.show(client, &mut terminal));
-        drop(terminal);
-        written.map(|written| exit_code_of(written, ExitCode::SUCCESS))
+    fn watch(&self, client: &Client) -> Result<ExitCode, Stop> {
+        let why = "`top` needs a terminal; `tollgate top --once` prints once";
+        let mut terminal =
+            terminal::Terminal::open().map_err(|_| Stop::Unusable(why.to_owned()))?;
+        client.runtime()?.block_on(self.show(client, &mut terminal))
     }
 
     #[cfg(unix)]
@@ -212,7 +193,7 @@ impl Top {
         &self,
         client: &Client,
         terminal: &mut terminal::Terminal,
-    ) -> Result<io::Result<()>, ClientError> {
+    ) -> Result<ExitCode, Stop> {
         let mut view = self.view();
         let (mut figures, mut rates) = (Figures::default(), Rates::default());
         let mut top = Value::Null;
@@ -222,7 +203,7 @@ impl Top {
         loop {
             tokio::select! {
                 key = terminal.key() => match view.press(key) {
-                    screen::Pressed::Quit => return Ok(Ok(())),
+                    screen::Pressed::Quit => return Ok(ExitCode::SUCCESS),
                     screen::Pressed::OtherKeys => top = read_top(client, &view).await,
                     screen::Pressed::Nothing => {}
                 },
@@ -247,9 +228,7 @@ impl Top {
                 lines.insert(1, message.chars().take(width).collect());
                 lines.truncate(height);
             }
-            if let Err(error) = terminal.draw(&lines) {
-                return Ok(Err(error));
-            }
+            terminal.draw(&lines).map_err(|error| Stop::unwritten(&error))?;
         }
     }
 }
