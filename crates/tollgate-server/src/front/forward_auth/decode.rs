@@ -4,6 +4,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Uri};
 use tollgate_policy::hex::{Plus, percent_encode, unescape};
+use tollgate_policy::limit::is_named;
 use tollgate_policy::policy::Policy;
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{Ambiguity, Override};
@@ -281,11 +282,8 @@ fn loggable_parameter(pair: &str) -> &str {
 
 /// The limit with this name, or all limits of an entry with `keys`.
 fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
-    let is_meant = |limit: &str| {
-        limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
-    };
     let limits = policy.limits().iter().enumerate();
-    limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
+    limits.filter(|(_, limit)| is_named(&limit.name, name)).map(|(place, _)| place).collect()
 }
 
 impl RequestPart {
