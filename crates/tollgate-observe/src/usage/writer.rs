@@ -36,8 +36,8 @@ pub(super) struct UsageWriter {
 #[derive(Debug, thiserror::Error)]
 #[error("the usage file {} cannot be written: {source}; {}", .path.display(), hint(.source))]
 pub struct UsageError {
-    path: PathBuf,
-    source: io::Error,
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
 }
 
 impl UsageWriter {
@@ -291,12 +291,6 @@ impl<'a> RowNames<'a> {
             refused: units.refused,
             given_back: units.given_back,
         })
-    }
-}
-
-impl UsageError {
-    pub(super) fn new(path: PathBuf, source: io::Error) -> Self {
-        Self { path, source }
     }
 }
 
