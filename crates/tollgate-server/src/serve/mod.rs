@@ -64,8 +64,8 @@ pub struct RunningServer {
 #[non_exhaustive]
 pub enum StartError {
     /// The configuration is unusable.
-    #[error("{0}")]
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A front end cannot listen.
     #[error("{0}")]
     Bind(BindError),
@@ -103,13 +103,13 @@ impl Server {
         config: Config,
         inherited: InheritedSockets,
     ) -> Result<RunningServer, StartError> {
-        let loaded = config.load().map_err(StartError::Config)?;
+        let loaded = config.load()?;
         let node = Node::in_folder(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(error.of(config.name())))?;
         node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
-        let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
+        let password = config.password(&loaded.compiled.settings)?;
         node.resp_auth.set_password(password);
-        let secret = config.keys_secret(&loaded.compiled.settings).map_err(StartError::Config)?;
+        let secret = config.keys_secret(&loaded.compiled.settings)?;
         node.keys.configure(secret.as_deref());
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings, inherited)?;
@@ -119,7 +119,7 @@ impl Server {
         let reload_channel = reload::reload_channel(&config);
         let listens = |wanted| listeners.iter().any(|(front, _)| *front == wanted);
         let access = listens(Front::Admin).then(|| config.access(&loaded.compiled.settings));
-        let access = access.transpose().map_err(StartError::Config)?;
+        let access = access.transpose()?;
         let admin = access.map(|access| {
             Arc::new(Admin::new(node.clone(), access, Arc::new(reload_channel.0.clone())))
         });
@@ -182,7 +182,7 @@ fn bind(
     settings: &Settings,
     mut inherited: InheritedSockets,
 ) -> Result<Vec<(Front, Listener)>, StartError> {
-    let mut bind = |front: Front, wanted: &ListenAddress| {
+    let mut bind = |front: Front, wanted: &ListenAddress| -> Result<_, StartError> {
         let address = resolve(front, wanted)?;
         let named = |error: BindError| match wanted {
             ListenAddress::Ip(_) => error,
