@@ -37,6 +37,11 @@ pub(crate) fn has_directory_entry(path: &Path) -> bool {
     !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
+/// The word of a value in arguments, and in the admin API.
+pub(crate) fn word(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+}
+
 /// The reason why a command ended early.
 pub(crate) enum Stop {
     /// A file, a server or an argument is unusable.

@@ -6,7 +6,7 @@ mod key_argument;
 mod target;
 mod text;
 
-use super::{FAILED, Stop, UNUSABLE, print};
+use super::{FAILED, Stop, UNUSABLE, print, word};
 use clap::{Subcommand, ValueEnum};
 pub(super) use client::{AdminResponse, Client, ClientError};
 pub(super) use events::{EventReader, ServerEvent};
@@ -156,15 +156,11 @@ impl AdminCommand {
             Self::Reload => post("/v1/reload", json!({})),
             Self::Mode { limit, mode, scope } => {
                 let limit = key_argument::percent_encoded(limit);
-                let scope = match scope {
-                    Some(Scope::Fleet) => "?scope=fleet",
-                    Some(Scope::Node) => "?scope=node",
-                    None => "",
-                };
-                let path = format!("/v1/limits/{limit}/mode{scope}");
-                match mode.word() {
-                    Some(word) => ("PUT", path, Some(json!({"mode": word}))),
-                    None => ("DELETE", path, None),
+                let scope = scope.map(|scope| format!("?scope={}", word(scope)));
+                let path = format!("/v1/limits/{limit}/mode{}", scope.unwrap_or_default());
+                match mode {
+                    Mode::Clear => ("DELETE", path, None),
+                    mode => ("PUT", path, Some(json!({"mode": word(*mode)}))),
                 }
             }
         }
@@ -188,17 +184,6 @@ impl AdminCommand {
             Self::Unblock(_) => text::changed("unblocked", &answer.json()),
             Self::Mode { .. } => text::mode(&answer.json()),
             Self::Reload => text::reloaded(&answer.json()),
-        }
-    }
-}
-
-impl Mode {
-    const fn word(self) -> Option<&'static str> {
-        match self {
-            Self::Enforce => Some("enforce"),
-            Self::Shadow => Some("shadow"),
-            Self::Off => Some("off"),
-            Self::Clear => None,
         }
     }
 }

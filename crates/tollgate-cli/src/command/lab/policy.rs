@@ -76,7 +76,7 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 impl Loaded {
     /// The configured header profiles.
     pub(crate) fn profiles(&self) -> Vec<Profile> {
-        profiles(&self.settings)
+        self.settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
     }
 
     /// Creates a plot with a panel for each limit.
@@ -103,10 +103,6 @@ impl Loaded {
         });
         panels.collect()
     }
-}
-
-fn profiles(settings: &Settings) -> Vec<Profile> {
-    settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
 }
 
 /// Describes the algorithm and the parameters, as written in the file.

@@ -5,8 +5,8 @@ mod screen;
 #[cfg(unix)]
 mod terminal;
 
-use super::admin::{AdminResponse, Client, ClientError, Target, percent_encoded};
-use super::{FAILED, Stop, print};
+use super::admin::{AdminResponse, Client, ClientError, Target};
+use super::{FAILED, Stop, print, word};
 use clap::ValueEnum;
 use figures::{Figures, Rates};
 use screen::{Screen, SortBy, View};
@@ -83,31 +83,13 @@ enum Window {
 }
 
 impl Measure {
-    const ALL: [Self; 4] = [Self::Refused, Self::Admitted, Self::Near, Self::Shadow];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Admitted => "admitted",
-            Self::Near => "near",
-            Self::Shadow => "shadow",
-        }
-    }
-
     fn next(self) -> Self {
-        let place = Self::ALL.iter().position(|one| *one == self).unwrap_or_default();
-        Self::ALL[(place + 1) % Self::ALL.len()]
+        let all = Self::value_variants();
+        all[(self as usize + 1) % all.len()]
     }
 }
 
 impl Window {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Minute => "1m",
-            Self::Hour => "1h",
-        }
-    }
-
     const fn other(self) -> Self {
         match self {
             Self::Minute => Self::Hour,
@@ -256,7 +238,7 @@ async fn next_event(
 
 fn top_path(view: &View) -> String {
     let scope = if view.is_fleet { "fleet" } else { "node" };
-    let (by, window) = (percent_encoded(view.by.word()), view.window.word());
+    let (by, window) = (word(view.by), word(view.window));
     format!("/v1/top?by={by}&window={window}&scope={scope}&count=20")
 }
 
