@@ -1,6 +1,6 @@
 //! The command line: its arguments and its commands.
 
-use crate::command;
+use crate::command::{self, FAILED, UNUSABLE, exit_code};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -78,7 +78,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> ExitCode {
-    match arguments.command {
+    let done = match arguments.command {
+        None => return run(Arguments::parse_from(["tollgate", "serve"])),
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
@@ -89,13 +90,13 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Import(import)) => import.run(),
         Some(Command::Replay(replay)) => replay.run(),
         Some(Command::Schema(schema)) => schema.run(),
-        Some(Command::Simulate(simulate)) => simulate.run(),
+        Some(Command::Simulate(simulate)) => return exit_code(simulate.run(), FAILED),
         Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Tail(tail)) => tail.run(),
         Some(Command::Top(top)) => top.run(),
         Some(Command::Usage(usage)) => usage.run(),
         Some(Command::Completions(completions)) => completions.run::<Arguments>(),
         Some(Command::Man(man)) => man.run::<Arguments>(),
-        None => run(Arguments::parse_from(["tollgate", "serve"])),
-    }
+    };
+    exit_code(done, UNUSABLE)
 }

@@ -68,9 +68,10 @@ fn next_column(text: &str, separator: u8) -> Result<(Cow<'_, str>, Option<&str>)
         let Some(at) = memchr(b'"', rest.as_bytes()) else {
             return Err(BadLine("a quote is not closed".into()));
         };
-        match value.is_empty() {
-            true => value = rest[..at].into(),
-            false => value.to_mut().push_str(&rest[..at]),
+        if value.is_empty() {
+            value = rest[..at].into()
+        } else {
+            value.to_mut().push_str(&rest[..at])
         }
         rest = &rest[at + 1..];
         match rest.as_bytes().first() {

@@ -54,9 +54,10 @@ impl Template {
             parts.push(Part { meaning: meaning(name), name: name.into(), end: end.into(), quoted });
             before = end.into();
         }
-        match parts.is_empty() {
-            true => Err("it has no variables, such as $remote_addr".into()),
-            false => Ok(Self { prefix, parts: parts.into() }),
+        if parts.is_empty() {
+            Err("it has no variables, such as $remote_addr".into())
+        } else {
+            Ok(Self { prefix, parts: parts.into() })
         }
     }
 
@@ -94,9 +95,10 @@ impl Part {
         let Some(&first) = self.end.as_bytes().first() else { return Some((rest, "")) };
         let mut from = 0;
         loop {
-            let found = match self.quoted {
-                true => memchr2(first, b'\\', bytes.get(from..)?),
-                false => memchr(first, bytes.get(from..)?),
+            let found = if self.quoted {
+                memchr2(first, b'\\', bytes.get(from..)?)
+            } else {
+                memchr(first, bytes.get(from..)?)
             };
             let at = match found {
                 Some(found) => from + found,

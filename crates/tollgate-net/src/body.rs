@@ -6,7 +6,7 @@ use super::{
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming, SizeHint};
 use std::task::{Context, Poll, ready};
-use std::{borrow::Cow, fmt, future::poll_fn, pin::Pin, rc::Rc, time::Duration};
+use std::{borrow::Cow, future::poll_fn, pin::Pin, rc::Rc, time::Duration};
 
 /// The error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -218,15 +218,19 @@ impl hyper::body::Body for Upload {
 }
 
 /// Why a body could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// The body is larger than allowed.
+    #[error("the body is too large")]
     TooLarge,
     /// The body missed its deadline.
+    #[error("the body took too long")]
     TooSlow,
     /// The peer broke the protocol.
+    #[error("the body broke off")]
     Broken,
     /// The peer closed the connection.
+    #[error("the body broke off")]
     PeerClosed,
 }
 
@@ -240,15 +244,3 @@ impl BodyError {
         }
     }
 }
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the body is too large",
-            Self::TooSlow => "the body took too long",
-            Self::Broken | Self::PeerClosed => "the body broke off",
-        })
-    }
-}
-
-impl std::error::Error for BodyError {}

@@ -5,8 +5,9 @@
 //! `keys_secret`, else the secret in the shared store, else a random one of this process.
 
 use arc_swap::ArcSwapOption;
+use ring::hmac;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt;
@@ -15,6 +16,7 @@ use tollgate::StoreError;
 use tollgate::engine::Rules;
 use tollgate::store::redis::{RedisStore, SharedChange, SharedTable};
 use tollgate_net::lock;
+use tollgate_policy::hex;
 use tollgate_policy::limit::{Limit, Selector};
 
 /// The table in the shared store, and the name of the secret in that table.
@@ -22,8 +24,6 @@ const TABLE: &str = "keys";
 const NAME: &str = "secret";
 /// Digits of a hash: 64 bits.
 const DIGITS: usize = 16;
-/// Block size of SHA-256. HMAC pads keys to this size.
-const BLOCK: usize = 64;
 
 /// The secrets that hash keys. The first one that is set is used.
 #[derive(Default)]
@@ -65,9 +65,9 @@ impl KeySecrets {
         let chosen = self.configured.load_full().or_else(|| self.shared.load_full());
         let secret = chosen.as_deref().unwrap_or(&self.process);
         // A name contains no zero byte, so two different pairs never hash the same text.
-        let mac = hmac(&secret.0, &[attribute.as_bytes(), &[0], value]);
-        let digits: String = mac[..DIGITS / 2].iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("~{digits}")
+        let mut mac = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &secret.0));
+        [attribute.as_bytes(), &[0], value].iter().for_each(|part| mac.update(part));
+        format!("~{}", hex::lower(&mac.sign().as_ref()[..DIGITS / 2]))
     }
 
     /// Returns a key for display. API keys, tokens and other secrets are always hashed.
@@ -114,8 +114,7 @@ impl KeySecrets {
         let known = lock(&self.table).clone();
         let mut stored = store.shared_table(TABLE).await?;
         if stored.get(NAME).is_none() && known.get(NAME).is_none() {
-            let value: String =
-                SecretBytes::default().0.iter().map(|byte| format!("{byte:02x}")).collect();
+            let value = hex::lower(&SecretBytes::default().0);
             let change = SharedChange { name: NAME, is_cleared: false, value: &value };
             stored = store.write_shared_table(TABLE, &known, Some(change)).await?;
         } else if stored.is_behind(&known) {
@@ -132,20 +131,6 @@ impl KeySecrets {
     }
 }
 
-/// HMAC-SHA-256 (RFC 2104) of the parts.
-fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let padded = |pad: u8| {
-        let mut block = [pad; BLOCK];
-        block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
-        Sha256::new_with_prefix(block)
-    };
-    let mut inner = padded(0x36);
-    parts.iter().for_each(|part| inner.update(part));
-    let mut outer = padded(0x5c);
-    outer.update(inner.finalize());
-    outer.finalize().into()
-}
-
 impl fmt::Display for ShownKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (attribute, value)) in self.0.iter().enumerate() {
@@ -158,11 +143,7 @@ impl fmt::Display for ShownKey {
 
 impl Serialize for ShownKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (attribute, value) in &self.0 {
-            map.serialize_entry(attribute, value)?;
-        }
-        map.end()
+        serializer.collect_map(self.0.iter().map(|(attribute, value)| (attribute, value)))
     }
 }
 

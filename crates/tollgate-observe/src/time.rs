@@ -17,10 +17,8 @@ pub fn common_log_time(us: u64) -> String {
 /// Parses a time with an offset, or a date in UTC, to microseconds since 1970.
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let date = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok();
-    let time = match text.contains(['T', 't', ' ']) {
-        true => text.parse().ok()?,
-        false => date()?.timestamp(),
-    };
+    let time =
+        if text.contains(['T', 't', ' ']) { text.parse().ok()? } else { date()?.timestamp() };
     u64::try_from(time.as_microsecond()).ok()
 }
 

@@ -83,6 +83,13 @@ pub fn push(out: &mut String, digits: &[u8; 16], bytes: &[u8]) {
     }
 }
 
+/// Each byte as two lower-case digits.
+pub fn lower(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push(&mut text, LOWER, bytes);
+    text
+}
+
 /// Lower-case digits.
 pub const LOWER: &[u8; 16] = b"0123456789abcdef";
 pub(crate) const UPPER: &[u8; 16] = b"0123456789ABCDEF";

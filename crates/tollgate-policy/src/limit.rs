@@ -351,6 +351,12 @@ impl Limit {
     }
 }
 
+/// Whether `name` is the name of the limit, or of the entry whose `keys` made it.
+#[inline]
+pub fn is_named(limit: &str, name: &str) -> bool {
+    limit.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The index of the first key whose parts are all present, or of the last key if none is complete.
 pub(crate) fn first_complete<'k, T: 'k>(
     keys: impl ExactSizeIterator<Item = &'k [T]>,

@@ -33,6 +33,11 @@ pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
 #[cold]
 pub(crate) const fn unlikely() {}
 
+/// Locks, even after a panic: every change leaves the value consistent.
+pub(crate) fn lock_mutex<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Keeps a value on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(64))]

@@ -1,9 +1,9 @@
 //! `tollgate hash`.
 
-use super::{UNUSABLE, exit_code_of};
+use super::{Stop, print};
 use clap::ValueEnum;
 use serde_json::json;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 
 /// Print the hash of an API key, for a map of tiers
@@ -43,14 +43,14 @@ enum HashFormat {
 }
 
 impl Hash {
-    pub(crate) fn run(self) -> ExitCode {
-        match self.values() {
-            Err(why) => {
-                eprintln!("tollgate: {why}");
-                ExitCode::from(UNUSABLE)
-            }
-            Ok(values) => exit_code_of(self.write(&values), ExitCode::SUCCESS),
-        }
+    pub(crate) fn run(self) -> Result<ExitCode, Stop> {
+        let values = self.values().map_err(Stop::Unusable)?;
+        let hashes = values.iter().map(|value| tollgate_policy::hash(value));
+        let lines = hashes.map(|hash| match self.format {
+            HashFormat::Text => format!("{hash}\n"),
+            HashFormat::Json => format!("{}\n", json!({"hash": hash})),
+        });
+        print(lines.collect::<String>(), 0)
     }
 
     /// Returns the values, and refuses empty ones.
@@ -66,17 +66,6 @@ impl Hash {
             return Err(format!("line {} of standard input is empty; remove it", place + 1));
         }
         Ok(values)
-    }
-
-    fn write(&self, values: &[String]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        for hash in values.iter().map(|value| tollgate_policy::hash(value)) {
-            match self.format {
-                HashFormat::Text => writeln!(out, "{hash}")?,
-                HashFormat::Json => writeln!(out, "{}", json!({"hash": hash}))?,
-            }
-        }
-        out.flush()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tollgate import`.
 
-use super::{FAILED, UNUSABLE, exit_code_of};
-use std::io::{self, Write};
+use super::lab::unreadable;
+use super::{FAILED, Stop, UNUSABLE, print};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::import::{Imported, limitador};
@@ -26,26 +26,20 @@ enum ImportSource {
 }
 
 impl Import {
-    pub(crate) fn run(&self) -> ExitCode {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let ImportSource::Limitador { file } = &self.from;
-        let bytes = match std::fs::read(file) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                eprintln!("tollgate: cannot read {}: {error}", file.display());
-                return ExitCode::from(UNUSABLE);
-            }
-        };
+        let bytes = std::fs::read(file).map_err(|error| unreadable(file, &error))?;
         match limitador(&bytes) {
             Err(error) => {
                 eprint!("{}", error.render(&file.display().to_string()));
-                ExitCode::from(UNUSABLE)
+                Ok(ExitCode::from(UNUSABLE))
             }
             Ok(imported) => report(file, &imported),
         }
     }
 }
 
-fn report(file: &Path, imported: &Imported) -> ExitCode {
+fn report(file: &Path, imported: &Imported) -> Result<ExitCode, Stop> {
     let lost = imported.notes.iter().filter(|note| note.is_lost).count();
     for note in &imported.notes {
         eprintln!("{}:{}:{}: {}", file.display(), note.at.line, note.at.column, note.text);
@@ -56,6 +50,5 @@ fn report(file: &Path, imported: &Imported) -> ExitCode {
         more => format!(", {more} duplicates dropped"),
     };
     eprintln!("{} limits imported, {lost} left out{dropped}", imported.limits);
-    let status = if lost > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
-    exit_code_of(io::stdout().write_all(imported.text.as_bytes()), status)
+    print(&*imported.text, if lost > 0 { FAILED } else { 0 })
 }

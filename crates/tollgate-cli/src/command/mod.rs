@@ -18,7 +18,7 @@ pub(crate) mod tail;
 pub(crate) mod top;
 pub(crate) mod usage;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,13 +37,59 @@ pub(crate) fn has_directory_entry(path: &Path) -> bool {
     !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
-/// Returns the status, unless the output could not be written. A closed pipe is not an error.
-pub(crate) fn exit_code_of(result: io::Result<()>, status: ExitCode) -> ExitCode {
+/// The word of a value in arguments, and in the admin API.
+pub(crate) fn word(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+}
+
+/// The reason why a command ended early.
+pub(crate) enum Stop {
+    /// A file, a server or an argument is unusable.
+    Unusable(String),
+    /// A file or a line has errors.
+    Failed(String),
+    /// The reader of the output has gone.
+    Unread,
+}
+
+/// An error that makes a command unusable.
+impl<E: std::error::Error> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Unusable(error.to_string())
+    }
+}
+
+impl Stop {
+    /// The end of a command whose output cannot be written. A closed pipe is not an error.
+    pub(crate) fn unwritten(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::Unusable(format!("cannot write: {error}")),
+        }
+    }
+}
+
+/// Prints why a command stopped, and returns its status; `failed` is the status for errors in a
+/// file.
+pub(crate) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) -> ExitCode {
     match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("tollgate: cannot write: {error}");
+        Ok(code) => code,
+        Err(Stop::Unread) => ExitCode::SUCCESS,
+        Err(Stop::Failed(message)) => {
+            eprintln!("{message}");
+            ExitCode::from(failed)
+        }
+        Err(Stop::Unusable(message)) => {
+            eprintln!("tollgate: {message}");
             ExitCode::from(UNUSABLE)
         }
-        _ => status,
+    }
+}
+
+/// Prints the output of a command that ends with this status, even if nobody reads the output.
+pub(crate) fn print(text: impl AsRef<[u8]>, status: u8) -> Result<ExitCode, Stop> {
+    match io::stdout().lock().write_all(text.as_ref()).map_err(|error| Stop::unwritten(&error)) {
+        Err(stop @ Stop::Unusable(_)) => Err(stop),
+        _ => Ok(ExitCode::from(status)),
     }
 }

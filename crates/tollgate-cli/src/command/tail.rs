@@ -1,9 +1,8 @@
 //! `tollgate tail`.
 
-use super::admin::{ClientError, Target};
+use super::Stop;
+use super::admin::{ClientError, Target, attribute, percent_encoded};
 use super::table::plain;
-use super::{UNUSABLE, exit_code_of};
-use crate::command::admin::{attribute, percent_encoded};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -67,16 +66,6 @@ enum TailFormat {
 }
 
 impl Tail {
-    pub(crate) fn run(&self) -> ExitCode {
-        match self.follow() {
-            Ok(written) => exit_code_of(written, ExitCode::SUCCESS),
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                ExitCode::from(UNUSABLE)
-            }
-        }
-    }
-
     fn path(&self) -> String {
         let mut parameters: Vec<(&str, &str)> = Vec::new();
         if self.refused {
@@ -94,7 +83,7 @@ impl Tail {
     }
 
     /// Follows until the count is reached, the output is closed or the stream ends.
-    fn follow(&self) -> Result<io::Result<()>, ClientError> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let client = self.target.client()?;
         let runtime = client.runtime()?;
         runtime.block_on(async {
@@ -102,7 +91,7 @@ impl Tail {
             let mut shown = 0;
             while self.count.is_none_or(|count| shown < count) {
                 let Some(event) = events.next().await? else {
-                    return Err(ClientError::Ended(client.authority().to_owned()));
+                    return Err(ClientError::Ended(client.authority().to_owned()).into());
                 };
                 if event.name == "skipped" {
                     let skipped = &event.data["decisions"];
@@ -114,12 +103,11 @@ impl Tail {
                     TailFormat::Json => escape_json(&event.data.to_string()),
                 };
                 let mut out = io::stdout().lock();
-                if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
-                    return Ok(Err(error));
-                }
+                let written = writeln!(out, "{line}").and_then(|()| out.flush());
+                written.map_err(|error| Stop::unwritten(&error))?;
                 shown += 1;
             }
-            Ok(Ok(()))
+            Ok(ExitCode::SUCCESS)
         })
     }
 }

@@ -73,9 +73,10 @@ fn build(options: &ReadOptions) -> Result<Box<dyn Format>, FormatError> {
 
 impl Format for Envoy {
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
-        let kind = match line.starts_with('{') {
-            true => self.json.read(line, entry)?,
-            false => self.text.read(line, entry)?,
+        let kind = if line.starts_with('{') {
+            self.json.read(line, entry)?
+        } else {
+            self.text.read(line, entry)?
         };
         // The default text format has the client's address only in X-Forwarded-For.
         if entry.value(Field::Ip).is_empty() {

@@ -2,8 +2,8 @@
 //! across the restart, so no connection is refused.
 
 use listenfd::ListenFd;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::{fmt, io};
 use tollgate_policy::settings::Front;
 
 /// Inherited sockets with their names, until front ends take them.
@@ -11,11 +11,16 @@ use tollgate_policy::settings::Front;
 pub struct InheritedSockets(Vec<(String, TcpListener)>);
 
 /// An inherited socket is unusable.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum InheritError {
     /// The socket is not a listening TCP socket.
+    #[error("a socket in LISTEN_FDS cannot be used: {0}")]
     Unusable(io::Error),
     /// No front end listens on the address of the socket.
+    #[error(
+        "LISTEN_FDS has a socket on {0}, and no front end listens there; give `listen` that \
+                 address, or the socket the front end's name (`FileDescriptorName=gateway`)"
+    )]
     Unclaimed(SocketAddr),
 }
 
@@ -63,18 +68,3 @@ impl InheritedSockets {
         }
     }
 }
-
-impl fmt::Display for InheritError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unusable(error) => write!(f, "a socket in LISTEN_FDS cannot be used: {error}"),
-            Self::Unclaimed(address) => write!(
-                f,
-                "LISTEN_FDS has a socket on {address}, and no front end listens there; give `listen` that \
-                 address, or the socket the front end's name (`FileDescriptorName=gateway`)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for InheritError {}

@@ -204,9 +204,10 @@ impl Http1Connection {
         stream: &mut ConnectionStream,
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        match self.cancel_on_client_close && self.is_over() {
-            true => stream.poll_peer_closed(context),
-            false => Poll::Pending,
+        if self.cancel_on_client_close && self.is_over() {
+            stream.poll_peer_closed(context)
+        } else {
+            Poll::Pending
         }
     }
 

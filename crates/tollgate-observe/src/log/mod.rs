@@ -13,7 +13,6 @@ mod tests;
 pub use queue::LogQueue;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
 use std::str::FromStr;
@@ -43,7 +42,8 @@ pub enum LogFormat {
 pub struct LogLevel(Level);
 
 /// The text is not a level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a level; write `error`, `warn`, `info`, `debug` or `trace`")]
 pub struct InvalidLogLevel;
 
 /// Time that the end of the process waits for the last lines.
@@ -220,11 +220,3 @@ impl FromStr for LogLevel {
         level.map(Self).ok_or(InvalidLogLevel)
     }
 }
-
-impl fmt::Display for InvalidLogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a level; write `error`, `warn`, `info`, `debug` or `trace`")
-    }
-}
-
-impl std::error::Error for InvalidLogLevel {}

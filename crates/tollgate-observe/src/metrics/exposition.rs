@@ -1,6 +1,6 @@
 //! The text of `/metrics`. The names of the families are a contract with dashboards.
 
-use super::family_writer::{FamilyType, FamilyWriter, Seconds};
+use super::family_writer::{FamilyType, FamilyWriter, Seconds, buckets};
 use super::process::Process;
 use super::text::TextPage;
 use super::{
@@ -129,20 +129,21 @@ impl Metrics {
         write_process(page, &Process::read());
     }
 
-    /// Sums the counters of one front end over all threads.
-    fn front_totals(&self, front: Front) -> FrontTotals {
-        let mut totals = FrontTotals::default();
-        self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
-        totals
+    /// Sums one counter of a front end over all threads.
+    fn sum(&self, front: Front, counter: impl Fn(&FrontCounters) -> &AtomicU64) -> u64 {
+        self.stripes.sum(|stripe| counter(&stripe.fronts[front as usize]))
+    }
+
+    /// The requests of a front end by outcome.
+    fn outcomes(&self, front: Front) -> [(Outcome, u64); Outcome::ALL.len()] {
+        Outcome::ALL.map(|one| (one, self.sum(front, |counters| &counters.outcomes[one as usize])))
     }
 
     /// Requests by front end and outcome, without zeros and without the admin API.
     pub fn request_totals(&self) -> serde_json::Map<String, serde_json::Value> {
         let fronts = Front::ALL.into_iter().filter(|front| *front != Front::Admin);
         let outcomes = |front: Front| {
-            let totals = self.front_totals(front);
-            let counted = Outcome::ALL.into_iter().zip(totals.outcomes);
-            let counted = counted.filter(|(_, count)| *count > 0);
+            let counted = self.outcomes(front).into_iter().filter(|(_, count)| *count > 0);
             counted.map(|(outcome, count)| (outcome.as_str().to_owned(), count.into())).collect()
         };
         let totals = fronts.map(|front| (front, outcomes(front)));
@@ -151,18 +152,16 @@ impl Metrics {
     }
 
     fn write_requests(&self, page: &mut FamilyWriter<'_>) {
-        let fronts = Front::ALL.map(|front| (front.name(), self.front_totals(front)));
-        let requests = fronts.iter().flat_map(|(front, totals)| {
-            Outcome::ALL.map(|outcome| {
-                let labels = [("front", *front), ("outcome", outcome.as_str())];
-                (labels, totals.outcomes[outcome as usize])
-            })
+        let requests = Front::ALL.into_iter().flat_map(|front| {
+            let labels =
+                move |outcome: Outcome| [("front", front.name()), ("outcome", outcome.as_str())];
+            self.outcomes(front).map(|(outcome, count)| (labels(outcome), count))
         });
         page.family(Counter, "tollgate_requests", "Requests by front end and outcome.", requests);
-        let bounds = BUCKET_BOUNDS_NS.map(|bound_ns| Some(Seconds(bound_ns)));
-        let histograms = fronts.iter().map(|(front, totals)| {
-            let buckets = bounds.into_iter().chain([None]).zip(totals.buckets).collect();
-            (("front", *front), Seconds(totals.sum_ns), buckets)
+        let histograms = Front::ALL.into_iter().map(|front| {
+            let count = |bucket: usize| self.sum(front, |counters| &counters.buckets[bucket]);
+            let sum_ns = self.sum(front, |counters| &counters.sum_ns);
+            (("front", front.name()), Seconds(sum_ns), buckets(&BUCKET_BOUNDS_NS, count))
         });
         let help = "Seconds from a complete request to a ready answer.";
         page.histograms("tollgate_decision_seconds", help, histograms);
@@ -369,22 +368,5 @@ fn write_process(page: &mut FamilyWriter<'_>, process: &Process) {
         if let Some(value) = value {
             page.family(Gauge, name, help, [([], value)]);
         }
-    }
-}
-
-/// The counters of one front end, summed over all stripes.
-#[derive(Debug, Default)]
-struct FrontTotals {
-    outcomes: [u64; Outcome::ALL.len()],
-    sum_ns: u64,
-    buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
-}
-
-impl FrontTotals {
-    fn add(&mut self, counters: &FrontCounters) {
-        let add = |sum: &mut u64, count| *sum = sum.wrapping_add(load(count));
-        self.outcomes.iter_mut().zip(&counters.outcomes).for_each(|(sum, count)| add(sum, count));
-        self.buckets.iter_mut().zip(&counters.buckets).for_each(|(sum, count)| add(sum, count));
-        add(&mut self.sum_ns, &counters.sum_ns);
     }
 }

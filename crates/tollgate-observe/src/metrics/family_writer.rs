@@ -67,6 +67,12 @@ impl FamilyWriter<'_> {
     }
 }
 
+/// Returns the buckets with these bounds and the one above them. `count` is given their indexes.
+pub(super) fn buckets(bounds_ns: &[u64], count: impl Fn(usize) -> u64) -> Vec<Bucket> {
+    let bounds = bounds_ns.iter().map(|bound_ns| Some(Seconds(*bound_ns))).chain([None]);
+    bounds.enumerate().map(|(bucket, bound)| (bound, count(bucket))).collect()
+}
+
 impl From<u64> for FigureValue {
     fn from(count: u64) -> Self {
         Self::Count(count)

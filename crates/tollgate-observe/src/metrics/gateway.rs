@@ -1,11 +1,10 @@
 //! Responses of the gateway: by upstream, by status class, and their duration.
 
-use super::family_writer::{FamilyType, FamilyWriter, Seconds};
-use super::{MS, STRIPES, add, lock};
+use super::family_writer::{FamilyType, FamilyWriter, Seconds, buckets};
+use super::{MS, Striped, add, lock};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use tollgate::engine::thread_number;
 
 /// Upper bounds of the histogram's buckets. The last bucket has no bound.
 const BUCKET_BOUNDS_NS: [u64; 14] = [
@@ -34,8 +33,8 @@ const NO_UPSTREAM: &str = "none";
 pub(super) struct GatewayMetrics(Mutex<BTreeMap<Box<str>, Arc<ResponseCounters>>>);
 
 /// The counters of one upstream.
-#[derive(Debug)]
-pub struct ResponseCounters(Box<[ResponseStripe]>);
+#[derive(Debug, Default)]
+pub struct ResponseCounters(Striped<ResponseStripe>);
 
 /// The counters of one thread for one upstream.
 #[derive(Debug, Default)]
@@ -46,27 +45,17 @@ struct ResponseStripe {
     buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
-impl Default for ResponseCounters {
-    fn default() -> Self {
-        Self((0..STRIPES).map(|_| ResponseStripe::default()).collect())
-    }
-}
-
 impl ResponseCounters {
     /// Counts a response: its status, and the time until its head was ready.
     #[inline]
     pub fn count(&self, status: u16, elapsed_us: u64) {
-        let stripe = &self.0[thread_number() % STRIPES];
+        let stripe = self.0.own();
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         let elapsed_ns = elapsed_us.saturating_mul(1_000);
         let bucket = BUCKET_BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
         add(&stripe.classes[class], 1);
         add(&stripe.sum_ns, elapsed_ns);
         add(&stripe.buckets[bucket], 1);
-    }
-
-    fn sum(&self, figure: impl Fn(&ResponseStripe) -> &AtomicU64) -> u64 {
-        self.0.iter().fold(0, |sum, stripe| sum.wrapping_add(figure(stripe).load(Relaxed)))
     }
 }
 
@@ -93,18 +82,15 @@ impl GatewayMetrics {
         let responses = counters.iter().flat_map(|(name, one)| {
             CLASSES.into_iter().enumerate().map(move |(class, word)| {
                 let labels = [("upstream", &**name), ("class", word)];
-                (labels, one.sum(|stripe| &stripe.classes[class]))
+                (labels, one.0.sum(|stripe| &stripe.classes[class]))
             })
         });
         let help = "Responses of the gateway by upstream and class of status.";
         page.family(FamilyType::Counter, "tollgate_gateway_responses", help, responses);
-        let bounds = BUCKET_BOUNDS_NS.map(|bound_ns| Some(Seconds(bound_ns)));
         let histograms = counters.iter().map(|(name, one)| {
-            let bounds = bounds.into_iter().chain([None]).enumerate();
-            let buckets = bounds
-                .map(|(bucket, bound)| (bound, one.sum(|stripe| &stripe.buckets[bucket])))
-                .collect();
-            (("upstream", &**name), Seconds(one.sum(|stripe| &stripe.sum_ns)), buckets)
+            let count = |bucket: usize| one.0.sum(|stripe| &stripe.buckets[bucket]);
+            let sum = Seconds(one.0.sum(|stripe| &stripe.sum_ns));
+            (("upstream", &**name), sum, buckets(&BUCKET_BOUNDS_NS, count))
         });
         let help = "Seconds from a complete request to the head of its response.";
         page.histograms("tollgate_gateway_seconds", help, histograms);

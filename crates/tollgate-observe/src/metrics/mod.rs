@@ -32,9 +32,9 @@ use tollgate_policy::facts::Facts;
 use tollgate_store::StoreErrorKind;
 
 /// The counters of a node, shared by all threads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Metrics {
-    stripes: Box<[Stripe]>,
+    stripes: Striped<Stripe>,
     /// The connection counters of each listener.
     connection_stats: Mutex<Vec<(Front, Arc<Stats>)>>,
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
@@ -59,6 +59,9 @@ const BUCKET_BOUNDS_NS: [u64; 17] = [
 
 /// Stripes of counters, one per thread; further threads share stripes. Threads that share a word
 /// pass its cache line around, which costs more than a decision.
+#[derive(Debug)]
+struct Striped<T>(Box<[T]>);
+
 const STRIPES: usize = 32;
 
 /// The counters of one thread. Processors fetch cache lines in pairs, so stripes are aligned to two
@@ -79,22 +82,6 @@ struct FrontCounters {
 }
 
 impl Metrics {
-    /// Creates counters at zero.
-    pub fn new() -> Self {
-        Self {
-            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
-            connection_stats: Mutex::default(),
-            store_errors: Default::default(),
-            reloads: Default::default(),
-            reload_failed: AtomicBool::new(false),
-            denied: Default::default(),
-            upstream_failures: Default::default(),
-            audit_failures: AtomicU64::new(0),
-            gateway: GatewayMetrics::default(),
-            tiers: TierMetrics::default(),
-        }
-    }
-
     /// Counts a request to `front`.
     #[inline]
     pub fn count_request(&self, front: Front, outcome: Outcome) {
@@ -174,13 +161,27 @@ impl Metrics {
 
     #[inline]
     fn front_counters(&self, front: Front) -> &FrontCounters {
-        &self.stripes[thread_number() % STRIPES].fronts[front as usize]
+        &self.stripes.own().fronts[front as usize]
     }
 }
 
-impl Default for Metrics {
+impl<T: Default> Default for Striped<T> {
     fn default() -> Self {
-        Self::new()
+        Self((0..STRIPES).map(|_| T::default()).collect())
+    }
+}
+
+impl<T> Striped<T> {
+    /// The counters of this thread.
+    #[inline]
+    fn own(&self) -> &T {
+        &self.0[thread_number() % STRIPES]
+    }
+
+    /// Sums one counter over all threads.
+    fn sum(&self, counter: impl Fn(&T) -> &AtomicU64) -> u64 {
+        let counts = self.0.iter().map(|stripe| counter(stripe).load(Ordering::Relaxed));
+        counts.fold(0, u64::wrapping_add)
     }
 }
 

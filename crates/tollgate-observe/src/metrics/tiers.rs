@@ -1,12 +1,12 @@
 //! Requests of the gateway by tier and outcome.
 
 use super::family_writer::{FamilyType, FamilyWriter};
-use super::{Outcome, STRIPES, add, lock};
+use super::{Outcome, Striped, add, lock};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use tollgate::engine::{Rules, Verdict, thread_number};
+use tollgate::engine::{Rules, Verdict};
 use tollgate_policy::facts::Facts;
 
 /// The label of requests whose tier the policy does not name.
@@ -31,19 +31,12 @@ struct RulesTiers {
     counters: Vec<Arc<TierCounters>>,
 }
 
-#[derive(Debug)]
-struct TierCounters(Box<[TierStripe]>);
+type TierCounters = Striped<TierStripe>;
 
 /// The counters of one thread for one tier.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct TierStripe([AtomicU64; OUTCOMES.len()]);
-
-impl Default for TierCounters {
-    fn default() -> Self {
-        Self((0..STRIPES).map(|_| TierStripe::default()).collect())
-    }
-}
 
 impl TierMetrics {
     /// Counts a decision by the tier of its request. Counts nothing without tiers.
@@ -84,9 +77,8 @@ impl TierMetrics {
         }
         let rows = tiers.iter().flat_map(|(name, counters)| {
             OUTCOMES.into_iter().enumerate().map(move |(place, outcome)| {
-                let stripes = counters.0.iter().map(|stripe| stripe.0[place].load(Relaxed));
                 let labels = [("tier", &**name), ("outcome", outcome.as_str())];
-                (labels, stripes.fold(0, u64::wrapping_add))
+                (labels, counters.sum(|stripe| &stripe.0[place]))
             })
         });
         let help = "Requests to the gateway by tier and outcome.";
@@ -97,8 +89,8 @@ impl TierMetrics {
 impl RulesTiers {
     #[inline]
     fn count(&self, tier: usize, place: usize) {
-        if let Some(TierCounters(stripes)) = self.counters.get(tier).map(|one| &**one) {
-            add(&stripes[thread_number() % STRIPES].0[place], 1);
+        if let Some(counters) = self.counters.get(tier) {
+            add(&counters.own().0[place], 1);
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::Signal;
 use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use std::fmt;
 use std::time::Duration;
 use tollgate_policy::hex::percent_decode;
 
@@ -21,7 +20,8 @@ pub struct OtlpOptions {
 }
 
 /// An environment variable has an unusable value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}: {problem}")]
 pub struct InvalidOtlpOptions {
     variable: &'static str,
     problem: String,
@@ -171,11 +171,3 @@ fn parse_header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
     value.set_sensitive(true);
     Some((name.trim().parse().ok()?, value))
 }
-
-impl fmt::Display for InvalidOtlpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.variable, self.problem)
-    }
-}
-
-impl std::error::Error for InvalidOtlpOptions {}

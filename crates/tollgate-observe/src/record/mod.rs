@@ -18,13 +18,12 @@ use crate::keys::KeySecrets;
 use crate::trace::{self, DecisionContext};
 use arc_swap::ArcSwapOption;
 use sink::{LineSink, SinkError};
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tollgate::engine::{Rules, Verdict};
-use tollgate_policy::settings::Settings;
+use tollgate_policy::settings::{LogSink, Settings};
 
 /// The logs of a node. A reload replaces them.
 #[derive(Debug, Default)]
@@ -52,7 +51,8 @@ pub struct OpenLogs {
 }
 
 /// A log could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{source}; check the path and its rights, or change `{field}`")]
 pub struct RecordError {
     /// The field of the file that names the log.
     field: &'static str,
@@ -63,29 +63,27 @@ impl Records {
     /// Opens the logs that the settings name. Relative paths start in `folder`. A sink already in
     /// use is kept and reopens its file.
     pub fn open(&self, settings: &Settings, folder: &Path) -> Result<OpenLogs, RecordError> {
-        let failed = |field| move |source| RecordError { field, source };
-        let decisions = settings.logs.decisions.as_ref().map(|wanted| {
-            let used = self.decisions.load();
-            let sink = used.as_ref().and_then(|used| used.sink().reopened(&wanted.sink, folder));
-            let sink = match sink {
-                Some(sink) => sink,
-                None => LineSink::open(&wanted.sink, folder, self.dropped.decisions.clone())?,
+        let open =
+            |used: Option<&LineSink>, wanted: &LogSink, dropped: &Arc<AtomicU64>, field| match used
+                .and_then(|used| used.reopened(wanted, folder))
+            {
+                Some(sink) => Ok(sink),
+                None => LineSink::open(wanted, folder, dropped.clone())
+                    .map_err(|source| RecordError { field, source }),
             };
+        let decisions = settings.logs.decisions.as_ref().map(|wanted| {
+            let (used, dropped) = (self.decisions.load_full(), &self.dropped.decisions);
+            let used = used.as_deref().map(DecisionLog::sink);
+            let sink = open(used, &wanted.sink, dropped, "log.decisions.to")?;
             Ok(Arc::new(DecisionLog::new(wanted, sink)))
         });
         let access = settings.logs.access.as_ref().map(|wanted| {
-            let used = self.access.load();
-            let sink = used.as_ref().and_then(|used| used.sink().reopened(&wanted.sink, folder));
-            let sink = match sink {
-                Some(sink) => sink,
-                None => LineSink::open(&wanted.sink, folder, self.dropped.access.clone())?,
-            };
+            let (used, dropped) = (self.access.load_full(), &self.dropped.access);
+            let used = used.as_deref().map(AccessLog::sink);
+            let sink = open(used, &wanted.sink, dropped, "log.access.to")?;
             Ok(Arc::new(AccessLog::new(wanted, sink)))
         });
-        Ok(OpenLogs {
-            decisions: decisions.transpose().map_err(failed("log.decisions.to"))?,
-            access: access.transpose().map_err(failed("log.access.to"))?,
-        })
+        Ok(OpenLogs { decisions: decisions.transpose()?, access: access.transpose()? })
     }
 
     /// Replaces the logs.
@@ -154,18 +152,5 @@ impl Records {
         if let Some(log) = self.access.load_full() {
             log.sink().flush(timeout);
         }
-    }
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, source } = self;
-        write!(f, "{source}; check the path and its rights, or change `{field}`")
-    }
-}
-
-impl std::error::Error for RecordError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use std::{fmt, io, thread};
+use std::{io, thread};
 use tollgate::store::ProcessClock;
 use tollgate_policy::settings::LogSink;
 
@@ -35,7 +35,8 @@ struct FileQueue {
 }
 
 /// A file could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be written: {source}", .path.display())]
 pub(super) struct SinkError {
     path: PathBuf,
     source: io::Error,
@@ -112,16 +113,4 @@ impl Drop for FileQueue {
 fn loss_line(lost: u64) -> Vec<u8> {
     let time = rfc3339(ProcessClock.now_us());
     format!("{{\"time\":\"{time}\",\"lost_lines\":{lost}}}\n").into_bytes()
-}
-
-impl fmt::Display for SinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be written: {}", self.path.display(), self.source)
-    }
-}
-
-impl std::error::Error for SinkError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }

@@ -3,6 +3,7 @@
 use super::TailVerdict;
 use std::borrow::Cow;
 use tollgate::engine::ObservedDecision;
+use tollgate_policy::limit::is_named;
 
 /// Every decision: parts per million.
 pub const SAMPLE_ALL: u32 = 1_000_000;
@@ -30,7 +31,7 @@ impl TailFilter {
     pub(super) fn accepts(&self, decision: &ObservedDecision<'_>, verdict: TailVerdict) -> bool {
         let selected = decision.selected;
         (!self.is_refused_only || verdict != TailVerdict::Admitted)
-            && self.limit.as_deref().is_none_or(|name| covers(name, &selected.limit.name))
+            && self.limit.as_deref().is_none_or(|name| is_named(&selected.limit.name, name))
             && (self.attributes.is_empty() || {
                 let values = selected.limit.key_values(selected.key_index, selected.key);
                 let has = |(name, value): &(Box<str>, Box<str>)| {
@@ -47,9 +48,4 @@ impl TailFilter {
         let spread = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * u64::from(SAMPLE_ALL);
         spread >> 32 < u64::from(self.sample_ppm)
     }
-}
-
-/// Whether `name` is the name of the limit, or of its `keys` entry.
-fn covers(name: &str, limit: &str) -> bool {
-    limit.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tollgate::StoreError;
 use tollgate::store::redis::RedisStore;
+use tollgate_policy::hex;
 
 /// The topic of the reports in the store.
 const TOPIC: &str = "top";
@@ -53,8 +54,7 @@ impl Default for FleetTop {
         let mut bytes = [0; 8];
         // Without random numbers all nodes share a name, and the latest report replaces the others.
         let _ = getrandom::fill(&mut bytes);
-        let node = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { node, published_us: AtomicU64::new(0) }
+        Self { node: hex::lower(&bytes), published_us: AtomicU64::new(0) }
     }
 }
 

@@ -19,13 +19,13 @@ pub use view::{TopQuery, TopView};
 pub use windows::TopWindow;
 
 use ahash::RandomState;
-use shard::{Shard, shard_index};
+use shard::Shard;
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use summary::{HeavyKey, LastFigures};
-use tollgate::engine::ObservedDecision;
+use tollgate::engine::{ObservedDecision, thread_number};
 use tollgate_core::Outcome;
 use tollgate_net::lock;
 use tollgate_policy::policy::Selected;
@@ -170,7 +170,7 @@ impl TopKeys {
     /// Locks the shard of this thread for one request.
     #[inline]
     fn counter(&self) -> RequestCounter<'_, '_> {
-        let shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
+        let shard = match self.shards[thread_number() % self.shards.len()].try_lock() {
             Ok(shard) => Some(shard),
             // After a panic the counts are still complete.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

@@ -2,8 +2,6 @@
 
 use super::summary::Summary;
 use super::{SUMMARIES_MAX, TopMeasure};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Slots of the index cache, addressed by the low bits of a state id.
 const PLACES: usize = 64;
@@ -72,21 +70,4 @@ impl ShardLimit {
     pub(super) fn summary(&mut self, measure: TopMeasure) -> &mut Summary {
         self.measures[measure as usize].get_or_insert_default()
     }
-}
-
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static THREAD_SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// The index of the calling thread: constant for a thread.
-#[inline]
-pub(super) fn shard_index() -> usize {
-    THREAD_SHARD.with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        own.get()
-    })
 }

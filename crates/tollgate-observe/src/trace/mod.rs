@@ -31,7 +31,8 @@ pub struct Traces {
 }
 
 /// Traces could not be started.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot send traces: {0}")]
 pub struct TraceStartError(Box<str>);
 
 /// Starts sending this process's spans to the collector. A second call changes nothing.
@@ -125,11 +126,3 @@ impl TraceStartError {
         Self(error.to_string().into())
     }
 }
-
-impl fmt::Display for TraceStartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot send traces: {}", self.0)
-    }
-}
-
-impl std::error::Error for TraceStartError {}

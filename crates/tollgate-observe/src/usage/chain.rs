@@ -188,7 +188,7 @@ impl ChainFile {
 
     /// The SHA-256 of the file so far.
     pub(super) fn sha256(&self) -> String {
-        hex_digest(self.hash.clone())
+        hex::lower(&self.hash.clone().finalize())
     }
 
     /// Appends whole lines, all or none.
@@ -241,7 +241,7 @@ impl EarlierFile {
             }
             line.clear();
         }
-        earlier.sha256 = hex_digest(hash);
+        earlier.sha256 = hex::lower(&hash.finalize());
         Ok(earlier)
     }
 
@@ -284,15 +284,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 fn new_node_id() -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let mut id = String::new();
-    hex::push(&mut id, hex::LOWER, &bytes);
-    Ok(id)
-}
-
-fn hex_digest(hash: Sha256) -> String {
-    let mut text = String::new();
-    hex::push(&mut text, hex::LOWER, &hash.finalize());
-    text
+    Ok(hex::lower(&bytes))
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ impl UsageThread {
             writer.stop(&*node, &trail, ProcessClock.now_us());
         };
         let thread = thread::Builder::new().name("usage".into()).spawn(run);
-        let thread =
-            thread.map_err(|error| UsageError::new(folder.join(&*settings.file), error))?;
+        let path = folder.join(&*settings.file);
+        let thread = thread.map_err(|source| UsageError { path, source })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }

@@ -7,10 +7,10 @@ use super::{StateLimit, UsageTrail};
 use crate::ObservedNode;
 use crate::time::rfc3339;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use std::{fmt, io};
 use tollgate_net::lock;
 use tollgate_policy::settings;
 
@@ -33,10 +33,11 @@ pub(super) struct UsageWriter {
 }
 
 /// The usage file could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the usage file {} cannot be written: {source}; {}", .path.display(), hint(.source))]
 pub struct UsageError {
-    path: PathBuf,
-    source: io::Error,
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
 }
 
 impl UsageWriter {
@@ -293,26 +294,10 @@ impl<'a> RowNames<'a> {
     }
 }
 
-impl UsageError {
-    pub(super) fn new(path: PathBuf, source: io::Error) -> Self {
-        Self { path, source }
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, source } = self;
-        let hint = match source.kind() {
-            io::ErrorKind::WouldBlock => "another process writes to it; give each node its own",
-            _ => "check the path and its rights, or change `usage.file`",
-        };
-        write!(f, "the usage file {} cannot be written: {source}; {hint}", path.display())
-    }
-}
-
-impl std::error::Error for UsageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::WouldBlock => "another process writes to it; give each node its own",
+        _ => "check the path and its rights, or change `usage.file`",
     }
 }
 

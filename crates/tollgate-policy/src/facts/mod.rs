@@ -50,7 +50,8 @@ pub struct Facts<'a> {
     path: String,
     ambiguous_paths: AmbiguousPaths,
     address: Option<IpAddr>,
-    raw_api_key: RawApiKey<'a>,
+    /// The API key in clear.
+    raw_api_key: FactValue<'a>,
     tier: FactValue<'a>,
     is_peer_trusted: bool,
     /// `None` for most requests, which then neither allocate nor drop it.
@@ -73,14 +74,6 @@ pub struct FactsBuffer {
     values: Vec<FactValue<'static>>,
     text: String,
     path: String,
-}
-
-/// An API key in clear.
-#[derive(Clone)]
-enum RawApiKey<'a> {
-    Given(&'a str),
-    /// A range of `text`.
-    Written(Range<usize>),
 }
 
 #[derive(Clone, Default)]
@@ -112,7 +105,7 @@ impl<'a> Facts<'a> {
             path,
             ambiguous_paths: AmbiguousPaths::Refuse,
             address: None,
-            raw_api_key: RawApiKey::Given(""),
+            raw_api_key: FactValue::Absent,
             tier: FactValue::Absent,
             is_peer_trusted: false,
             uncommon: None,
@@ -189,9 +182,10 @@ impl<'a> Facts<'a> {
             Some(AttributeKind::Method) => !value.bytes().any(|byte| byte.is_ascii_lowercase()),
             _ => false,
         };
-        match is_canonical {
-            true => self.set_value(id, FactValue::Given(value)),
-            false => self.set_rewritten(id, value)?,
+        if is_canonical {
+            self.set_value(id, FactValue::Given(value))
+        } else {
+            self.set_rewritten(id, value)?
         }
         Ok(())
     }
@@ -208,7 +202,7 @@ impl<'a> Facts<'a> {
                 FactValue::Address
             }
             AttributeKind::ApiKey => {
-                self.raw_api_key = RawApiKey::Given(value);
+                self.raw_api_key = FactValue::Given(value);
                 self.rewrite(|text| push_digest(text, value))
             }
             AttributeKind::Host => match canonical_host(value) {
@@ -272,7 +266,7 @@ impl<'a> Facts<'a> {
                     }
                     AttributeKind::Path => self.set_path(&value)?,
                     AttributeKind::ApiKey => {
-                        self.raw_api_key = RawApiKey::Written(written);
+                        self.raw_api_key = FactValue::Rewritten(written);
                         self.rewrite(|text| push_digest(text, &value))
                     }
                     AttributeKind::Method => {
@@ -426,11 +420,8 @@ impl<'a> Facts<'a> {
 
     /// Returns an attribute's value as sent, for tier maps in clear: an API key is not hashed.
     pub fn unhashed(&self, name: &str) -> Option<Cow<'_, str>> {
-        let id = self.names.get(name)?;
-        match self.match_text(id) {
-            Some(text) => Some(Cow::Borrowed(text)),
-            None => self.get(name),
-        }
+        let text = self.match_text(self.names.get(name)?);
+        text.map(Cow::Borrowed).or_else(|| self.get(name))
     }
 
     /// Returns the value that patterns are matched against: an API key is not hashed.
@@ -445,10 +436,7 @@ impl<'a> Facts<'a> {
     #[inline(never)]
     fn match_rewritten(&self, id: AttributeId, value: &FactValue<'a>) -> Option<&str> {
         match (value, self.names.kind(id)?) {
-            (FactValue::Rewritten(_), AttributeKind::ApiKey) => match &self.raw_api_key {
-                RawApiKey::Given(value) => Some(value),
-                RawApiKey::Written(range) => self.text.get(range.clone()),
-            },
+            (FactValue::Rewritten(_), AttributeKind::ApiKey) => self.resolve(&self.raw_api_key),
             _ => self.resolve(value),
         }
     }
@@ -456,12 +444,9 @@ impl<'a> Facts<'a> {
     /// Returns the value that a condition reads, for display: an API key is hashed, an address is
     /// not masked.
     pub(crate) fn match_value(&self, id: AttributeId) -> Option<String> {
-        if let Some(address) = self.match_address(id) {
-            return Some(address.to_string());
-        }
-        match self.key_value(id)? {
-            KeyValue::Text(text) => Some(text.to_owned()),
-            KeyValue::Address(address) => Some(address.to_string()),
+        match self.match_address(id) {
+            Some(address) => Some(address.to_string()),
+            None => self.resolve(self.values.get(id.index())?).map(str::to_owned),
         }
     }
 

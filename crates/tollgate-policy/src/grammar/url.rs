@@ -11,9 +11,10 @@ fn bad(message: &str, help: &str) -> Problem {
 
 /// A bad host. An international name has an ASCII form, which name servers know.
 fn bad_host(host: &str, message: &str, help: &str) -> Problem {
-    match host.is_ascii() {
-        true => bad(message, help),
-        false => bad(message, "write the host in ASCII, such as `xn--bcher-kva.example`"),
+    if host.is_ascii() {
+        bad(message, help)
+    } else {
+        bad(message, "write the host in ASCII, such as `xn--bcher-kva.example`")
     }
 }
 

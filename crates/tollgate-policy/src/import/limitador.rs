@@ -4,7 +4,8 @@ use super::condition::{self, LimitadorCondition, conditions, variable};
 use super::{ImportNote, Imported};
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
 use crate::yaml::{self, Node, ScalarKind, Value};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 
 const HEAD: &str = "# Made by `tollgate import limitador`; look through what it said before you use it.\n\
@@ -27,18 +28,20 @@ pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
     };
     let mut import =
         Import { text: HEAD.to_owned(), limits: 0, notes: Vec::new(), names: HashSet::new() };
-    let (mut first_places, mut duplicates) = (FirstPositions::default(), 0);
+    let (mut first_positions, mut duplicates) = (HashMap::new(), 0);
     for item in items {
-        let first =
-            LimitadorIdentity::of(item).and_then(|identity| first_places.insert(identity, item.at));
-        if let Some(first) = first {
-            let text = format!(
-                "dropped, as Limitador does: it counts like the limit at {}:{}, which wins",
-                first.line, first.column
-            );
-            import.note(item.at, false, text);
-            duplicates += 1;
-            continue;
+        match LimitadorIdentity::of(item).map(|identity| first_positions.entry(identity)) {
+            Some(Entry::Occupied(first)) => {
+                let Position { line, column } = first.get();
+                let text = format!(
+                    "dropped, as Limitador does: it counts like the limit at {line}:{column}, which wins"
+                );
+                import.note(item.at, false, text);
+                duplicates += 1;
+                continue;
+            }
+            Some(Entry::Vacant(entry)) => drop(entry.insert(item.at)),
+            None => {}
         }
         if let Err(why) = import.limit(item) {
             import.note(why.0, true, format!("left out: {}", why.1));
@@ -70,19 +73,6 @@ struct LimitadorIdentity {
     seconds: String,
     conditions: BTreeSet<String>,
     variables: BTreeSet<String>,
-}
-
-/// The first position of each identity.
-#[derive(Default)]
-struct FirstPositions(HashMap<LimitadorIdentity, Position>);
-
-impl FirstPositions {
-    /// Returns the earlier position of this identity, if there is one.
-    fn insert(&mut self, identity: LimitadorIdentity, at: Position) -> Option<Position> {
-        let first = self.0.get(&identity).copied();
-        self.0.entry(identity).or_insert(at);
-        first
-    }
 }
 
 impl LimitadorIdentity {

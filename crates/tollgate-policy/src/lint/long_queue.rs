@@ -21,12 +21,11 @@ pub(super) const CODE: &Code = &Code::new(
 const HOUR_US: u128 = 3_600_000_000;
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
-    let (patience_us, whose) = match view.listens(Front::Gateway) {
-        true => {
-            let response = view.compiled.settings.gateway.response;
-            (response.as_micros(), " (`upstream.timeouts.response`)")
-        }
-        false => (HOUR_US, ""),
+    let (patience_us, whose) = if view.listens(Front::Gateway) {
+        let response = view.compiled.settings.gateway.response;
+        (response.as_micros(), " (`upstream.timeouts.response`)")
+    } else {
+        (HOUR_US, "")
     };
     for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let all = item.params();

@@ -36,9 +36,11 @@ pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(Y
 
 /// Returns the text of a scalar as written, or reports another type.
 pub(crate) fn text<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
-    node.text().or_else(|| wrong_type(node, "a text", report))
+    node.text().or_else(|| wrong_type(node, TEXT, report))
 }
 
+/// The expected type of a field with a text, for errors.
+pub(crate) const TEXT: &str = "a text";
 /// The expected type of a field with one attribute, for errors.
 pub(crate) const ONE_ATTRIBUTE: &str = "one attribute";
 /// The expected type of a tier in a map, for errors.

@@ -1,43 +1,62 @@
 //! Types of values that several fields share.
 
-use super::decode::{ONE_ATTRIBUTE, TIER_NAME, entries, item, text, wrong_type};
+use super::decode::{ONE_ATTRIBUTE, TEXT, TIER_NAME, entries, item, wrong_type};
 use super::{At, Decode, raw};
 use crate::diagnostic::Report;
 use crate::yaml::{Node, Value};
 use std::fmt;
 use std::ops::Deref;
 
-/// A text. Numbers and booleans are taken as written, so `42` needs no quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text(pub String);
+/// Implements a form: a scalar as written. `$wanted` names the form in errors.
+macro_rules! text_form {
+    ($name:ident, $wanted:expr) => {
+        impl Deref for $name {
+            type Target = str;
 
-/// The name of one attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OneAttribute(pub String);
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
 
-/// The tier of an entry in a tier map.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MappedTier(pub String);
+        impl Decode for $name {
+            fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+                let text = node.text().or_else(|| wrong_type(node, $wanted, report))?;
+                Some(Self(text.to_owned()))
+            }
+        }
+    };
+}
 
-/// A rate such as `100/min`, a bare number of slots, or `unlimited`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RateText(pub String);
+macro_rules! text_forms {
+    ($($(#[$about:meta])* $name:ident = $wanted:expr,)*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name(pub String);
 
-/// A duration such as `30s`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DurationText(pub String);
+        text_form!($name, $wanted);
+    )*};
+}
 
-/// A size such as `64MiB`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SizeText(pub String);
+text_forms! {
+    /// A text. Numbers and booleans are taken as written, so `42` needs no quotes.
+    Text = TEXT,
+    /// The name of one attribute.
+    OneAttribute = ONE_ATTRIBUTE,
+    /// The tier of an entry in a tier map.
+    MappedTier = TIER_NAME,
+    /// A rate such as `100/min`, a bare number of slots, or `unlimited`.
+    RateText = TEXT,
+    /// A duration such as `30s`.
+    DurationText = TEXT,
+    /// A size such as `64MiB`.
+    SizeText = TEXT,
+    /// A share such as `20%`.
+    PercentText = TEXT,
+    /// A decimal number, kept as text.
+    Decimal = TEXT,
+}
 
-/// A share such as `20%`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PercentText(pub String);
-
-/// A decimal number, kept as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decimal(pub String);
+text_form!(SecretText, TEXT);
 
 /// A text that may be or contain a secret. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -60,52 +79,6 @@ raw! {
         /// The name of the environment variable.
         env: Text,
     }
-}
-
-macro_rules! text_form {
-    ($($name:ident)*) => {$(
-        impl Deref for $name {
-            type Target = str;
-
-            fn deref(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(node: &Node, report: &mut Report) -> Option<Self> {
-                text(node, report).map(|text| Self(text.to_owned()))
-            }
-        }
-    )*};
-}
-
-text_form! { Text RateText DurationText SizeText PercentText Decimal SecretText }
-
-macro_rules! named_text {
-    ($($name:ident $wanted:expr;)*) => {$(
-        impl Deref for $name {
-            type Target = str;
-
-            fn deref(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(node: &Node, report: &mut Report) -> Option<Self> {
-                match &node.value {
-                    Value::Scalar { text, .. } => Some(Self(text.clone())),
-                    _ => wrong_type(node, $wanted, report),
-                }
-            }
-        }
-    )*};
-}
-
-named_text! {
-    OneAttribute ONE_ATTRIBUTE;
-    MappedTier TIER_NAME;
 }
 
 impl fmt::Debug for SecretText {

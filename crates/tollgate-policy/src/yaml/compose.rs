@@ -342,10 +342,7 @@ fn merge(
 /// The parser does not know which map it reads. A key of a tier map may be an API key, so only
 /// names of fields are quoted.
 fn duplicate(key: &YamlKey) -> Diagnostic {
-    let name = match schema::has_field(&key.text) {
-        true => quoted(&key.text),
-        false => "a name".to_owned(),
-    };
+    let name = if schema::has_field(&key.text) { quoted(&key.text) } else { "a name".to_owned() };
     let message = format!("{name} is given twice in one map");
     failure(codes::DUPLICATE_FIELD, key.at, &message, "keep one of the two")
 }

@@ -23,35 +23,51 @@ pub struct ConfigError {
     pub kind: ConfigErrorKind,
 }
 
-/// The fault of a configuration.
-#[derive(Debug)]
+/// The fault of a configuration. Displays as `tollgate check` does, without the file.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
     /// The file cannot be read.
+    #[error("{0}")]
     Unreadable(io::Error),
     /// The file has mistakes.
+    #[error("the file has mistakes")]
     Invalid(Vec<Diagnostic>),
     /// Ratelimit files have mistakes.
+    #[error("the file has mistakes")]
     Ratelimit(Vec<(PathBuf, Vec<Diagnostic>)>),
     /// The limits do not form a policy.
+    #[error("{0}")]
     Policy(InvalidPolicy),
     /// A secret is unusable.
-    Secret(SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The audit log is not writable.
+    #[error("{0}")]
     Audit(AuditError),
     /// The decision log or the access log is not writable.
+    #[error("{0}")]
     Record(RecordError),
     /// The usage trail is not writable.
+    #[error("{0}")]
     Usage(UsageError),
     /// The settings of the store are unusable.
+    #[error("{0}")]
     Storage(StorageError),
     /// The settings of TLS are unusable.
+    #[error("{0}")]
     Tls(TlsError),
     /// The keys of `jwt` are unusable.
+    #[error("{0}")]
     Keys(InvalidKeys),
     /// A reload would remove all limits, this many, and the file does not have `limits: []`.
+    #[error(
+        "the file has no `limits`, and {} {} in force; to remove them all, write `limits: []`",
+        .0, if *.0 == 1 { "is" } else { "are" }
+    )]
     LimitsRemoved(usize),
     /// The policy at this path names the file. The diagnostic has the position and the fault.
+    #[error("the file has mistakes")]
     NamedFile(PathBuf, Box<Diagnostic>),
 }
 
@@ -82,31 +98,6 @@ impl ConfigError {
     }
 }
 
-impl fmt::Display for ConfigErrorKind {
-    /// Formats as `tollgate check` does, without the file.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(error) => error.fmt(f),
-            Self::Policy(error) => error.fmt(f),
-            Self::Secret(error) => error.fmt(f),
-            Self::Audit(error) => error.fmt(f),
-            Self::Record(error) => error.fmt(f),
-            Self::Usage(error) => error.fmt(f),
-            Self::Storage(error) => error.fmt(f),
-            Self::Tls(error) => error.fmt(f),
-            Self::Keys(error) => error.fmt(f),
-            Self::LimitsRemoved(in_force) => write!(
-                f,
-                "the file has no `limits`, and {in_force} {} in force; to remove them all, write `limits: []`",
-                if *in_force == 1 { "is" } else { "are" }
-            ),
-            Self::Invalid(_) | Self::Ratelimit(_) | Self::NamedFile(..) => {
-                f.write_str("the file has mistakes")
-            }
-        }
-    }
-}
-
 impl fmt::Display for ConfigError {
     /// Formats as `tollgate check` does: a line for each finding, and its help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,11 +120,3 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-impl std::error::Error for ConfigErrorKind {}
-
-impl From<SecretError> for ConfigErrorKind {
-    fn from(error: SecretError) -> Self {
-        Self::Secret(error)
-    }
-}

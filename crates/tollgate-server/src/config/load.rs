@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tollgate::engine::GateSetup;
 use tollgate_observe::audit::AuditLog;
-use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
+use tollgate_policy::settings::{Front, Jwt, Secret, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;
 
@@ -120,18 +120,22 @@ impl Config {
     ) -> Result<Option<SecretDigest>, ConfigError> {
         let serves = settings.listeners.iter().any(|one| one.front == Front::Resp);
         let secret = settings.resp_password.as_ref().filter(|_| serves);
-        let variable = |name: &str| std::env::var_os(name);
-        let password = secret.map(|secret| resolve_secret(secret, "resp.password", variable));
-        let password = password.transpose();
-        let password = password.map_err(|error| ConfigErrorKind::Secret(error).of(self.name()))?;
+        let password = self.secret(secret, "resp.password")?;
         Ok(password.map(|password| SecretDigest::new(password.as_bytes())))
     }
 
     /// The secret that hashes keys for operators under these settings.
     pub(crate) fn keys_secret(&self, settings: &Settings) -> Result<Option<String>, ConfigError> {
-        let variable = |name: &str| std::env::var_os(name);
-        let secret = settings.keys_secret.as_ref();
-        let secret = secret.map(|secret| resolve_secret(secret, "keys_secret", variable));
+        self.secret(settings.keys_secret.as_ref(), "keys_secret")
+    }
+
+    fn secret(
+        &self,
+        secret: Option<&Secret>,
+        field: &'static str,
+    ) -> Result<Option<String>, ConfigError> {
+        let secret =
+            secret.map(|secret| resolve_secret(secret, field, |name| std::env::var_os(name)));
         secret.transpose().map_err(|error| ConfigErrorKind::Secret(error).of(self.name()))
     }
 
@@ -154,15 +158,14 @@ impl Config {
 
 impl LoadedConfig {
     pub(crate) fn setup(&self) -> GateSetup {
-        let setup = GateSetup::of(&self.compiled);
-        let setup = match &self.ratelimit {
-            Some(ratelimit) => setup.with_envoy(ratelimit.configs.clone()),
-            None => setup,
-        };
-        match &self.tiers {
-            Some(tiers) => setup.with_tiers(tiers.map.clone()),
-            None => setup,
+        let mut setup = GateSetup::of(&self.compiled);
+        if let Some(ratelimit) = &self.ratelimit {
+            setup = setup.with_envoy(ratelimit.configs.clone());
         }
+        if let Some(tiers) = &self.tiers {
+            setup = setup.with_tiers(tiers.map.clone());
+        }
+        setup
     }
 }
 

@@ -8,7 +8,6 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tollgate_policy::settings::{Front, Listener};
@@ -38,7 +37,8 @@ pub struct Config {
 pub struct ListenOverride(Listener);
 
 /// The text is not `front=address`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct InvalidListen(Box<str>);
 
 impl Config {
@@ -102,11 +102,3 @@ impl FromStr for ListenOverride {
         Ok(Self(Listener { front, address }))
     }
 }
-
-impl fmt::Display for InvalidListen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidListen {}

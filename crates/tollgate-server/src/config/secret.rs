@@ -7,10 +7,13 @@ use subtle::ConstantTimeEq;
 use tollgate_policy::settings::{Secret, SecretSource};
 
 /// A secret is unusable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
     /// The environment variable is not set, empty or not text.
+    #[error(
+        "`{field}` names the environment variable {variable}, which is not set; set it, or change the field"
+    )]
     Unset {
         /// The field that names the variable.
         field: &'static str,
@@ -18,6 +21,9 @@ pub enum SecretError {
         variable: Box<str>,
     },
     /// The secret has characters that a header cannot carry. Names the field of the secret.
+    #[error(
+        "the secret of `{0}` has spaces or characters outside ASCII, so no client could send it"
+    )]
     Unsendable(&'static str),
 }
 
@@ -71,23 +77,6 @@ impl fmt::Debug for SecretDigest {
         f.write_str(&self.fingerprint())
     }
 }
-
-impl fmt::Display for SecretError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unset { field, variable } => write!(
-                f,
-                "`{field}` names the environment variable {variable}, which is not set; set it, or change the field"
-            ),
-            Self::Unsendable(field) => write!(
-                f,
-                "the secret of `{field}` has spaces or characters outside ASCII, so no client could send it"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SecretError {}
 
 #[cfg(test)]
 mod tests;

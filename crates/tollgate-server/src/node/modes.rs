@@ -112,21 +112,13 @@ pub(crate) enum OverrideError {
     Store(StoreError),
 }
 
-const MODES: [(Mode, &str); 3] =
-    [(Mode::Enforce, "enforce"), (Mode::Shadow, "shadow"), (Mode::Off, "off")];
-
-/// The name of a mode.
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
-}
-
 /// Parses the name of a mode.
 pub(crate) fn parse_mode(word: &str) -> Option<Mode> {
-    MODES.into_iter().find(|(_, known)| *known == word).map(|(mode, _)| mode)
+    [Mode::Enforce, Mode::Shadow, Mode::Off].into_iter().find(|mode| mode.word() == word)
 }
 
 fn serialize_mode<S: serde::Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(mode_name(*mode))
+    serializer.serialize_str(mode.word())
 }
 
 impl StoredOverride {
@@ -240,17 +232,17 @@ impl Node {
             return Err(OverrideError::UnknownLimit);
         }
         let stored = StoredOverride {
-            mode: mode.map(|mode| mode_name(mode).into()),
+            mode: mode.map(|mode| mode.word().into()),
             at: rfc3339(self.clock.now_us()),
             who: who.clone(),
         };
-        let mut record = self.override_record(scope, name, &stored);
-        self.record(&record.entry).await.map_err(OverrideError::Unrecorded)?;
+        let (mut entry, outcome) = self.override_record(scope, name, &stored);
+        self.record(&entry).await.map_err(OverrideError::Unrecorded)?;
         if !is_known() {
             // A reload removed the limit while the line was written.
             let gone = format!("no limit is called `{}` any more", name.escape_debug());
-            record.entry.error = Some(gone);
-            let _ = self.record(&record.entry).await;
+            entry.error = Some(gone);
+            let _ = self.record(&entry).await;
             return Err(OverrideError::UnknownLimit);
         }
         match store.filter(|_| scope == OverrideScope::Fleet) {
@@ -262,15 +254,15 @@ impl Node {
                 match store.write_shared_table(TABLE, &known, Some(change)).await {
                     Ok(table) => self.absorb(&table, Some(name), true).await,
                     Err(error) => {
-                        record.entry.error = Some(error.to_string());
-                        let _ = self.record(&record.entry).await;
+                        entry.error = Some(error.to_string());
+                        let _ = self.record(&entry).await;
                         return Err(OverrideError::Store(error));
                     }
                 }
             }
         }
         self.apply_overrides();
-        Ok(record.outcome)
+        Ok(outcome)
     }
 
     /// Reads the fleet's overrides, and applies new ones.
@@ -322,8 +314,8 @@ impl Node {
             if recorded != Some(&*name)
                 && let Some(stored) = &stored
             {
-                let record = self.override_record(OverrideScope::Fleet, &name, stored);
-                if let Err(why) = self.try_record(&record.entry).await {
+                let (entry, _) = self.override_record(OverrideScope::Fleet, &name, stored);
+                if let Err(why) = self.try_record(&entry).await {
                     unrecorded = Some(why);
                     continue;
                 }
@@ -368,7 +360,7 @@ impl Node {
         scope: OverrideScope,
         name: &str,
         stored: &StoredOverride,
-    ) -> OverrideRecord {
+    ) -> (AuditEntry<'static>, OverrideOutcome) {
         let known = lock(&self.modes.known).clone();
         let next = known.after(scope, name, stored.mode());
         let (rules, configured) = (self.gate.rules(), self.gate.configured_modes());
@@ -386,7 +378,7 @@ impl Node {
         };
         let shown = |mode: Option<Mode>, overridden: bool| {
             let differing = if covered.is_empty() { Value::Null } else { "mixed".into() };
-            let mode = mode.map_or(differing, |mode| mode_name(mode).into());
+            let mode = mode.map_or(differing, |mode| mode.word().into());
             json!({"mode": mode, "overridden": overridden})
         };
         let is_set = stored.mode.is_some();
@@ -399,13 +391,8 @@ impl Node {
             after: shown(outcome.after, is_set),
             error: None,
         };
-        OverrideRecord { entry, outcome }
+        (entry, outcome)
     }
-}
-
-struct OverrideRecord {
-    entry: AuditEntry<'static>,
-    outcome: OverrideOutcome,
 }
 
 /// The limits that an override of this name covers, with the mode in effect and the mode in the

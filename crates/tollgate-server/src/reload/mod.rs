@@ -20,7 +20,6 @@ use crate::front::admin::{Admin, LastReload, PolicyOrigin};
 use crate::tls::Certificate;
 use poll::read_capped;
 use startup::StartupSettings;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tollgate_net::lock;
@@ -49,14 +48,17 @@ pub struct AppliedPolicy {
 }
 
 /// The reason why a reload failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReloadError {
     /// The file is unusable; the last good one stays in force.
+    #[error("{0}")]
     Config(ConfigError),
     /// The process is stopping.
+    #[error("the process is stopping")]
     Stopping,
     /// The reload panicked; the log has the message.
+    #[error("the reload panicked; see the log")]
     Panicked,
 }
 
@@ -324,15 +326,3 @@ fn is_blank(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))
 }
-
-impl fmt::Display for ReloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Stopping => f.write_str("the process is stopping"),
-            Self::Panicked => f.write_str("the reload panicked; see the log"),
-        }
-    }
-}
-
-impl std::error::Error for ReloadError {}

@@ -13,7 +13,6 @@ use crate::front::{
 use crate::node::Node;
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
@@ -61,18 +60,26 @@ pub struct RunningServer {
 }
 
 /// The reason why a node does not start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The configuration is unusable.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A front end cannot listen.
+    #[error("{0}")]
     Bind(BindError),
     /// A name in `listen` cannot be resolved.
+    #[error(
+        "`listen.{}`: cannot find the address of `{}`: {}; check the name, or write an address such as 127.0.0.1:8081",
+        .0.name(), .1, .2
+    )]
     Resolve(Front, Box<str>, io::Error),
     /// An inherited socket is unusable.
+    #[error("{0}")]
     Inherit(InheritError),
     /// The system has no thread or file descriptor left.
+    #[error("cannot start: {0}")]
     System(io::Error),
 }
 
@@ -96,13 +103,13 @@ impl Server {
         config: Config,
         inherited: InheritedSockets,
     ) -> Result<RunningServer, StartError> {
-        let loaded = config.load().map_err(StartError::Config)?;
+        let loaded = config.load()?;
         let node = Node::in_folder(config.folder(), loaded.compiled.clone(), loaded.setup())
             .map_err(|error| StartError::Config(error.of(config.name())))?;
         node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
-        let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
+        let password = config.password(&loaded.compiled.settings)?;
         node.resp_auth.set_password(password);
-        let secret = config.keys_secret(&loaded.compiled.settings).map_err(StartError::Config)?;
+        let secret = config.keys_secret(&loaded.compiled.settings)?;
         node.keys.configure(secret.as_deref());
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings, inherited)?;
@@ -112,7 +119,7 @@ impl Server {
         let reload_channel = reload::reload_channel(&config);
         let listens = |wanted| listeners.iter().any(|(front, _)| *front == wanted);
         let access = listens(Front::Admin).then(|| config.access(&loaded.compiled.settings));
-        let access = access.transpose().map_err(StartError::Config)?;
+        let access = access.transpose()?;
         let admin = access.map(|access| {
             Arc::new(Admin::new(node.clone(), access, Arc::new(reload_channel.0.clone())))
         });
@@ -175,7 +182,7 @@ fn bind(
     settings: &Settings,
     mut inherited: InheritedSockets,
 ) -> Result<Vec<(Front, Listener)>, StartError> {
-    let mut bind = |front: Front, wanted: &ListenAddress| {
+    let mut bind = |front: Front, wanted: &ListenAddress| -> Result<_, StartError> {
         let address = resolve(front, wanted)?;
         let named = |error: BindError| match wanted {
             ListenAddress::Ip(_) => error,
@@ -331,22 +338,3 @@ impl RunningServer {
         tracing::info!("stopped");
     }
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Bind(error) => error.fmt(f),
-            Self::Resolve(front, name, cause) => write!(
-                f,
-                "`listen.{}`: cannot find the address of `{name}`: {cause}; check the name, or write an \
-                 address such as 127.0.0.1:8081",
-                front.name()
-            ),
-            Self::Inherit(error) => error.fmt(f),
-            Self::System(error) => write!(f, "cannot start: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}

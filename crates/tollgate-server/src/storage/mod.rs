@@ -13,7 +13,6 @@ pub use tollgate::store::redis::{LeaseStats, ServerReport};
 use crate::config::SecretError;
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,16 +43,20 @@ pub enum Storage {
 }
 
 /// The settings of a store are unusable.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
     /// A password is unusable.
+    #[error("{0}")]
     Secret(SecretError),
     /// The settings are invalid.
+    #[error("`store.redis`: {0}")]
     Invalid(Box<str>),
     /// A file with certificates cannot be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
     Unreadable(PathBuf, io::Error),
     /// The system has no thread or descriptor left.
+    #[error("cannot start the store's thread: {0}")]
     System(io::Error),
 }
 
@@ -284,21 +287,6 @@ impl LeaseStore for Storage {
         remote.store.lease_report(charge).await
     }
 }
-
-impl fmt::Display for StorageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Secret(error) => error.fmt(f),
-            Self::Invalid(why) => write!(f, "`store.redis`: {why}"),
-            Self::Unreadable(file, error) => {
-                write!(f, "cannot read {}: {error}", file.display())
-            }
-            Self::System(error) => write!(f, "cannot start the store's thread: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StorageError {}
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,6 @@
 use super::{Storage, StorageError};
 use crate::node::tier_cache::WRONG_TYPE;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -21,12 +20,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 const CALLS: u32 = 5;
 
 /// The reason why a probe failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
     /// The settings of the store are unusable.
+    #[error("{0}")]
     Storage(StorageError),
     /// The store did not answer.
+    #[error("{0}")]
     Store(StoreError),
 }
 
@@ -84,14 +85,3 @@ async fn first_report(storage: &Storage, leases: bool) -> Result<Option<ServerRe
     }
     Err(why)
 }
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Storage(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ProbeError {}

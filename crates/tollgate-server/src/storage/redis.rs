@@ -48,10 +48,10 @@ impl RedisStorage {
             endpoint =
                 endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
         }
-        let thread = StoreThread::start("store").map_err(StorageError::System)?;
+        let thread = StoreThread::start().map_err(StorageError::System)?;
         let observer = Arc::new(StoreObserver::default());
         let store = {
-            let _inside = thread.handle().enter();
+            let _inside = thread.handle.enter();
             RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
@@ -69,7 +69,7 @@ impl RedisStorage {
 
     /// Returns the units of leases, for a process that is about to end.
     pub(super) fn release_leases(&self, within: Duration) {
-        self.thread.handle().block_on(self.store.release_leases(within));
+        self.thread.handle.block_on(self.store.release_leases(within));
     }
 }
 
@@ -105,10 +105,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
         _ => Endpoint::cluster([]),
     };
     let endpoint = endpoint.credentials(settings.username.as_deref().map(String::from), password);
-    match tls {
-        Some(tls) => endpoint.tls(tls),
-        None => endpoint,
-    }
+    if let Some(tls) = tls { endpoint.tls(tls) } else { endpoint }
 }
 
 fn options(
@@ -133,6 +130,7 @@ fn options(
 /// The thread of a store's connections, with its own runtime. It ends when this is dropped.
 #[derive(Debug)]
 struct StoreThread {
+    /// The runtime of the store's tasks.
     handle: Handle,
     /// Dropping this wakes the thread.
     stop: Option<oneshot::Sender<()>>,
@@ -140,7 +138,7 @@ struct StoreThread {
 }
 
 impl StoreThread {
-    fn start(name: &str) -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -149,13 +147,8 @@ impl StoreThread {
             // A name lookup cannot be cancelled; the shutdown does not wait for it.
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
+        let thread = std::thread::Builder::new().name("store".into()).spawn(run)?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
-    }
-
-    /// The runtime of the store's tasks.
-    fn handle(&self) -> &Handle {
-        &self.handle
     }
 }
 

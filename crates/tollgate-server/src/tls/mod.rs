@@ -11,7 +11,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -24,39 +24,25 @@ use tollgate_policy::settings::ServerTls;
 use validity::Validity;
 
 /// The reason why TLS is unusable.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
     Unreadable(PathBuf, io::Error),
     /// A file lacks a certificate or a key.
+    #[error("{} has no {}; write a file in PEM form", .0.display(), .1)]
     NotPem(PathBuf, &'static str),
     /// The certificate and the key do not match, or their kind is not supported.
+    #[error("the certificate in {} cannot be used: {}", .0.display(), .1)]
     Unusable(PathBuf, rustls::Error),
     /// An upstream's host is not a name that a certificate can have.
+    #[error("`{0}` is not a name that a certificate can have")]
     Name(Box<str>),
     /// One of `client_names` is not a name that a certificate can have.
+    #[error("`{0}` is not a name that a certificate can have")]
     ClientName(Box<str>),
 }
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
-            Self::NotPem(file, what) => {
-                write!(f, "{} has no {what}; write a file in PEM form", file.display())
-            }
-            Self::Unusable(file, error) => {
-                write!(f, "the certificate in {} cannot be used: {error}", file.display())
-            }
-            Self::Name(host) | Self::ClientName(host) => {
-                write!(f, "`{host}` is not a name that a certificate can have")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TlsError {}
 
 impl TlsError {
     /// The file to change.

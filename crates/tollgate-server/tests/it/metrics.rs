@@ -86,7 +86,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
 #[test]
 fn every_family_has_its_name_type_and_labels_in_both_formats() {
     let reading = MetricsSnapshot { limits: vec![limit("a", 1)], ..MetricsSnapshot::default() };
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     let (older, newer) = (page(&metrics, &reading), open_page(&metrics, &reading));
     for &(name, kind, labels) in FAMILIES {
         let in_newer = match kind {
@@ -122,7 +122,7 @@ fn what_the_engine_counts_shows_under_its_limit() {
     };
     reading.memory.keys = 7;
     reading.leases.rollbacks = 8;
-    let page = page(&Metrics::new(), &reading);
+    let page = page(&Metrics::default(), &reading);
     for (name, first) in [("a", 10.0), ("login/ip+user", 100.0)] {
         let outcomes =
             "admitted refused shadow_refused fail_open fail_closed local_admitted local_refused";
@@ -145,7 +145,7 @@ fn a_name_cannot_break_out_of_its_label() {
         let reading =
             MetricsSnapshot { limits: vec![limit(name, 1)], ..MetricsSnapshot::default() };
         let labels = [("limit", name), ("outcome", "refused")];
-        let pages = [page(&Metrics::new(), &reading), open_page(&Metrics::new(), &reading)];
+        let pages = [page(&Metrics::default(), &reading), open_page(&Metrics::default(), &reading)];
         for page in pages {
             assert_eq!(page.value("tollgate_decisions_total", &labels), Some(2.0), "{name:?}");
         }
@@ -154,7 +154,7 @@ fn a_name_cannot_break_out_of_its_label() {
 
 #[test]
 fn requests_of_all_threads_add_up() {
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::default());
     // More threads than stripes, so that some share one.
     let threads: Vec<_> = (0..40)
         .map(|_| {
@@ -185,7 +185,7 @@ fn requests_of_all_threads_add_up() {
 
 #[test]
 fn every_outcome_has_a_sample_of_its_own() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     for (times, outcome) in (1..).zip(Outcome::ALL) {
         (0..times).for_each(|_| metrics.count_request(Front::Resp, outcome));
     }
@@ -210,7 +210,7 @@ fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
         (Duration::MAX, "+Inf"),
     ];
     for (elapsed, bound) in cases {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         metrics.observe(Front::Admin, elapsed);
         let page = page(&metrics, &MetricsSnapshot::default());
         let family = &page.0["tollgate_decision_seconds"];
@@ -223,7 +223,7 @@ fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
         let seconds = |text: &str| text.replace("+Inf", "inf").parse::<f64>().unwrap();
         assert_eq!(seconds(le), seconds(bound), "{elapsed:?}");
     }
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     metrics.observe(Front::Admin, Duration::from_millis(250));
     metrics.observe(Front::Admin, Duration::from_millis(500));
     let page = page(&metrics, &MetricsSnapshot::default());
@@ -232,7 +232,7 @@ fn a_time_counts_in_the_first_bucket_that_is_not_below_it() {
 
 #[test]
 fn events_of_the_node_count_one_each() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     metrics.reload(ReloadResult::Ok);
     metrics.reload(ReloadResult::Error);
     metrics.reload(ReloadResult::Error);

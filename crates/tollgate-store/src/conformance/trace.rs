@@ -94,25 +94,11 @@ async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut rng: TraceR
                 let units = rng.below(receipt.cost + 1);
                 let change = Change::GiveBack { units, receipt, charged_params: line.params };
                 // The limit may have other params by now, which the row must use.
-                let line = rng.retier(line);
-                let expected = model.adjust(driver.now_us, &line, change);
-                let rows = driver.adjust(&[(line, change)]).await;
-                assert_eq!(
-                    format!("{:?}", rows[0]),
-                    format!("{expected:?}"),
-                    "{context}: {change:?}"
-                );
+                adjust(&driver, &mut model, rng.retier(line), change, &context).await;
             }
             1 => {
-                let line = rng.line();
-                let change = Change::Owe { units: rng.below(30) };
-                let expected = model.adjust(driver.now_us, &line, change);
-                let rows = driver.adjust(&[(line, change)]).await;
-                assert_eq!(
-                    format!("{:?}", rows[0]),
-                    format!("{expected:?}"),
-                    "{context}: {change:?}"
-                );
+                let (line, units) = (rng.line(), rng.below(30));
+                adjust(&driver, &mut model, line, Change::Owe { units }, &context).await;
             }
             2 => {
                 let line = rng.line();
@@ -134,6 +120,19 @@ async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut rng: TraceR
             }
         }
     }
+}
+
+/// Applies a change, and compares the row with that of the model.
+async fn adjust<S: Store>(
+    driver: &StoreDriver<'_, S>,
+    model: &mut Model,
+    line: ChargeSpec<'_>,
+    change: Change,
+    context: &str,
+) {
+    let expected = model.adjust(driver.now_us, &line, change);
+    let rows = driver.adjust(&[(line, change)]).await;
+    assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{context}: {change:?}");
 }
 
 /// A small random generator, so that third parties need no other crate.

@@ -2,6 +2,7 @@
 //! answer.
 
 use super::MemoryStore;
+use crate::sync::lock_mutex;
 use crate::{
     Adjustment, Answer, Answers, Change, Charge, END_REPEATABLE_US, EndedReservation,
     NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, StoreError,
@@ -10,7 +11,7 @@ use crate::{
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The cap on all reservations together: clients can open them.
 const BYTES_MAX: usize = 64 << 20;
@@ -141,9 +142,8 @@ impl Reservations {
         self.lock().forget_expired(now_us);
     }
 
-    /// A panic leaves the table consistent: every change is a single insertion or removal.
     fn lock(&self) -> MutexGuard<'_, ReservationTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.table)
     }
 }
 

@@ -277,9 +277,10 @@ impl Rules {
         let params = params.unwrap_or(*selected.params);
         let period_us = params.period_us();
         // State belongs to a period, and a reload may give a local rate another one.
-        let id = match period_us == selected.params.period_us() {
-            true => selected.id,
-            false => stable_hash(selected.id, &period_us.to_le_bytes()),
+        let id = if period_us == selected.params.period_us() {
+            selected.id
+        } else {
+            stable_hash(selected.id, &period_us.to_le_bytes())
         };
         (id, params)
     }

@@ -1,6 +1,6 @@
 //! Mode overrides: for one limit, for the limits of one entry, or for all.
 
-use tollgate_policy::limit::Mode;
+use tollgate_policy::limit::{Mode, is_named};
 
 /// An operator's mode for limits, which replaces the file's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,7 @@ impl ModeOverride {
 
     /// Whether an override with this name applies to the limit.
     pub fn covers(name: &str, limit: &str) -> bool {
-        let rest = limit.strip_prefix(name);
-        name == Self::ALL || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        name == Self::ALL || is_named(limit, name)
     }
 
     /// The override that decides for a limit: the last one that applies.

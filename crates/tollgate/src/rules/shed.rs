@@ -158,10 +158,7 @@ impl ShedRules {
     /// A hash of the request's client, for fairness between clients; 0 if nothing uses it.
     #[inline]
     pub(crate) fn client(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
-        match self.is_adaptive() && policy.has_fair_by() {
-            true => self.client_hash(policy, facts),
-            false => 0,
-        }
+        if self.is_adaptive() && policy.has_fair_by() { self.client_hash(policy, facts) } else { 0 }
     }
 
     #[inline(never)]

@@ -30,14 +30,12 @@ impl<'g> Verdict<'g> {
     ) -> Self {
         let (reason, shadow_reason, fleet_source) = (None, None, Source::None);
         let shed = ShedVerdict { class, reason, shadow_reason, fleet_source };
-        match rows.last().is_some_and(is_fleet) {
-            true => Self::of_fleet(shed, rows, is_allowed, retry_after_us),
-            false => {
-                let mut verdict = Self::new(is_allowed, rows);
-                verdict.shed = Some(shed);
-                verdict
-            }
+        if rows.last().is_some_and(is_fleet) {
+            return Self::of_fleet(shed, rows, is_allowed, retry_after_us);
         }
+        let mut verdict = Self::new(is_allowed, rows);
+        verdict.shed = Some(shed);
+        verdict
     }
 
     #[inline(never)]

@@ -22,7 +22,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// The address of an admin API, and the token for it.
-pub(in crate::command) struct Client {
+pub(crate) struct Client {
     host: String,
     port: u16,
     /// The value of `Host`.
@@ -33,30 +33,43 @@ pub(in crate::command) struct Client {
 }
 
 /// A response, successful or not.
-pub(in crate::command) struct AdminResponse {
-    pub(in crate::command) status: u16,
-    pub(in crate::command) body: String,
+pub(crate) struct AdminResponse {
+    pub(crate) status: u16,
+    pub(crate) body: String,
 }
 
 /// Why a call has no response.
-#[derive(Debug)]
-pub(in crate::command) enum ClientError {
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("{0}; write it as http://127.0.0.1:8090")]
     Url(String),
+    #[error("cannot read the token in {}: {}", .0.display(), .1)]
     TokenFile(std::path::PathBuf, std::io::Error),
+    #[error("{0} has no token: one word of visible ASCII")]
     Token(String),
+    #[error(
+        "nothing listens at {0}; check that tollgate runs, that its file has `listen.admin`, and --url or TOLLGATE_ADMIN_URL"
+    )]
     Refused(String),
+    #[error("cannot connect to {0}: {1}; check --url or TOLLGATE_ADMIN_URL")]
     Unreachable(String, String),
+    #[error("{0} does not answer; check that it is a tollgate's admin API")]
     Slow(String),
+    #[error("{0} sent an invalid response: {1}; check that it is a tollgate's admin API")]
     Broken(String, String),
+    /// A stream was refused with 401: the address and the reason.
+    #[error("{0} did not accept the token: {1}; check TOLLGATE_ADMIN_TOKEN or --token-file")]
+    BadToken(String, String),
     /// A stream was refused: the address, the status and the reason.
+    #[error("{0} answered {1}: {2}")]
     Denied(String, u16, String),
-    /// A stream ended.
+    #[error("{0} closed the stream; it may have stopped or restarted")]
     Ended(String),
 }
 
 impl AdminResponse {
     /// The body as JSON; null if it is not JSON.
-    pub(in crate::command) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 }
@@ -95,7 +108,7 @@ impl Client {
     }
 
     /// Calls, and waits for the response.
-    pub(in crate::command) fn call(
+    pub(crate) fn call(
         &self,
         method: &str,
         path: &str,
@@ -105,7 +118,7 @@ impl Client {
     }
 
     /// [`call`](Self::call) on the caller's runtime.
-    pub(in crate::command) async fn call_async(
+    pub(crate) async fn call_async(
         &self,
         method: &str,
         path: &str,
@@ -133,17 +146,21 @@ impl Client {
         let body = body.map_err(|error| self.broken(&error))?.to_bytes();
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
         let detail = problem["detail"].as_str().unwrap_or("no reason");
-        Err(ClientError::Denied(self.authority.clone(), status, detail.to_owned()))
+        let (to, detail) = (self.authority.clone(), detail.to_owned());
+        Err(match status {
+            401 => ClientError::BadToken(to, detail),
+            _ => ClientError::Denied(to, status, detail),
+        })
     }
 
     /// Creates the runtime for calls.
-    pub(in crate::command) fn runtime(&self) -> Result<Runtime, ClientError> {
+    pub(crate) fn runtime(&self) -> Result<Runtime, ClientError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(|error| self.broken(&error))
     }
 
     /// Host and port.
-    pub(in crate::command) fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 
@@ -223,42 +240,4 @@ fn token(file: Option<&Path>) -> Result<Option<HeaderValue>, ClientError> {
         HeaderValue::from_str(&format!("Bearer {text}")).map_err(|_| ClientError::Token(origin))?;
     value.set_sensitive(true);
     Ok(Some(value))
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url(why) => write!(f, "{why}; write it as http://127.0.0.1:8090"),
-            Self::TokenFile(path, error) => {
-                write!(f, "cannot read the token in {}: {error}", path.display())
-            }
-            Self::Token(origin) => write!(f, "{origin} has no token: one word of visible ASCII"),
-            Self::Refused(to) => write!(
-                f,
-                "nothing listens at {to}; check that tollgate runs, that its file has `listen.admin`, and --url or TOLLGATE_ADMIN_URL"
-            ),
-            Self::Unreachable(to, why) => {
-                write!(f, "cannot connect to {to}: {why}; check --url or TOLLGATE_ADMIN_URL")
-            }
-            Self::Slow(to) => {
-                write!(f, "{to} does not answer; check that it is a tollgate's admin API")
-            }
-            Self::Broken(to, why) => {
-                write!(
-                    f,
-                    "{to} sent an invalid response: {why}; check that it is a tollgate's admin API"
-                )
-            }
-            Self::Denied(to, 401, why) => {
-                write!(
-                    f,
-                    "{to} did not accept the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
-                )
-            }
-            Self::Denied(to, status, why) => write!(f, "{to} answered {status}: {why}"),
-            Self::Ended(to) => {
-                write!(f, "{to} closed the stream; it may have stopped or restarted")
-            }
-        }
-    }
 }

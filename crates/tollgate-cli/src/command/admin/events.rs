@@ -9,21 +9,21 @@ use serde_json::Value;
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// A stream of events.
-pub(in crate::command) struct EventReader {
+pub(crate) struct EventReader {
     authority: String,
     body: Incoming,
     unread: Vec<u8>,
 }
 
 /// One event.
-pub(in crate::command) struct ServerEvent {
-    pub(in crate::command) name: String,
-    pub(in crate::command) data: Value,
+pub(crate) struct ServerEvent {
+    pub(crate) name: String,
+    pub(crate) data: Value,
 }
 
 impl Client {
     /// Opens a stream. Needs a runtime.
-    pub(in crate::command) async fn events(&self, path: &str) -> Result<EventReader, ClientError> {
+    pub(crate) async fn events(&self, path: &str) -> Result<EventReader, ClientError> {
         let body = self.open(path).await?;
         Ok(EventReader { authority: self.authority().to_owned(), body, unread: Vec::new() })
     }
@@ -31,7 +31,7 @@ impl Client {
 
 impl EventReader {
     /// The next event; `None` at the end of the stream.
-    pub(in crate::command) async fn next(&mut self) -> Result<Option<ServerEvent>, ClientError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ServerEvent>, ClientError> {
         loop {
             if let Some(event) = self.take_event() {
                 return Ok(Some(event));

@@ -31,7 +31,7 @@ impl Key {
     }
 }
 
-pub(in crate::command) fn attribute(text: &str) -> Result<(String, String), String> {
+pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE, such as user=42".to_owned()),
@@ -39,7 +39,7 @@ pub(in crate::command) fn attribute(text: &str) -> Result<(String, String), Stri
 }
 
 /// Percent-encodes a segment of a path.
-pub(in crate::command) fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     percent_encode(text.as_bytes(), is_plain)
 }

@@ -6,14 +6,13 @@ mod key_argument;
 mod target;
 mod text;
 
-use super::{FAILED, UNUSABLE, exit_code_of};
+use super::{FAILED, Stop, UNUSABLE, print, word};
 use clap::{Subcommand, ValueEnum};
 pub(super) use client::{AdminResponse, Client, ClientError};
 pub(super) use events::{EventReader, ServerEvent};
 use key_argument::Key;
 pub(super) use key_argument::{attribute, percent_encoded};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::process::ExitCode;
 pub(super) use target::{Target, VARIABLE as URL_VARIABLE};
 pub(super) use text::{list, problem, text as value_text};
@@ -118,37 +117,24 @@ enum Scope {
 }
 
 impl Admin {
-    pub(crate) fn run(&self) -> ExitCode {
-        let answer = self.target.client().and_then(|client| {
-            let (method, path, body) = self.call.request();
-            client.call(method, &path, body.as_ref())
-        });
-        match answer {
-            Ok(answer) => self.show(&answer),
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                ExitCode::from(UNUSABLE)
-            }
-        }
-    }
-
-    fn show(&self, answer: &AdminResponse) -> ExitCode {
-        let result = match self.format {
-            AdminFormat::Json => io::stdout().lock().write_all(answer.body.as_bytes()),
-            AdminFormat::Text if self.call.is_answered_by(answer) => {
-                io::stdout().lock().write_all(self.call.text(answer).as_bytes())
-            }
-            AdminFormat::Text => {
-                eprint!("{}", text::problem(answer));
-                Ok(())
-            }
-        };
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
+        let (method, path, body) = self.call.request();
+        let answer = self.target.client()?.call(method, &path, body.as_ref())?;
         let status = match answer.status {
             200..300 => 0,
             401 | 403 | 429 => UNUSABLE,
             _ => FAILED,
         };
-        exit_code_of(result, ExitCode::from(status))
+        match self.format {
+            AdminFormat::Json => print(answer.body, status),
+            AdminFormat::Text if self.call.is_answered_by(&answer) => {
+                print(self.call.text(&answer), status)
+            }
+            AdminFormat::Text => {
+                eprint!("{}", text::problem(&answer));
+                Ok(ExitCode::from(status))
+            }
+        }
     }
 }
 
@@ -170,15 +156,11 @@ impl AdminCommand {
             Self::Reload => post("/v1/reload", json!({})),
             Self::Mode { limit, mode, scope } => {
                 let limit = key_argument::percent_encoded(limit);
-                let scope = match scope {
-                    Some(Scope::Fleet) => "?scope=fleet",
-                    Some(Scope::Node) => "?scope=node",
-                    None => "",
-                };
-                let path = format!("/v1/limits/{limit}/mode{scope}");
-                match mode.word() {
-                    Some(word) => ("PUT", path, Some(json!({"mode": word}))),
-                    None => ("DELETE", path, None),
+                let scope = scope.map(|scope| format!("?scope={}", word(scope)));
+                let path = format!("/v1/limits/{limit}/mode{}", scope.unwrap_or_default());
+                match mode {
+                    Mode::Clear => ("DELETE", path, None),
+                    mode => ("PUT", path, Some(json!({"mode": word(*mode)}))),
                 }
             }
         }
@@ -202,17 +184,6 @@ impl AdminCommand {
             Self::Unblock(_) => text::changed("unblocked", &answer.json()),
             Self::Mode { .. } => text::mode(&answer.json()),
             Self::Reload => text::reloaded(&answer.json()),
-        }
-    }
-}
-
-impl Mode {
-    const fn word(self) -> Option<&'static str> {
-        match self {
-            Self::Enforce => Some("enforce"),
-            Self::Shadow => Some("shadow"),
-            Self::Off => Some("off"),
-            Self::Clear => None,
         }
     }
 }

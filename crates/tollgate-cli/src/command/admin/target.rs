@@ -4,11 +4,11 @@ use super::client::{Client, ClientError};
 use std::path::PathBuf;
 
 /// The environment variable with the URL.
-pub(in crate::command) const VARIABLE: &str = "TOLLGATE_ADMIN_URL";
+pub(crate) const VARIABLE: &str = "TOLLGATE_ADMIN_URL";
 
 /// The URL of the admin API, and the token for it.
 #[derive(clap::Args)]
-pub(in crate::command) struct Target {
+pub(crate) struct Target {
     /// The URL of the admin API
     #[arg(
         long,
@@ -25,11 +25,11 @@ pub(in crate::command) struct Target {
 
 impl Target {
     /// Creates the target at this URL.
-    pub(in crate::command) const fn new(url: String, token_file: Option<PathBuf>) -> Self {
+    pub(crate) const fn new(url: String, token_file: Option<PathBuf>) -> Self {
         Self { url, token_file }
     }
 
-    pub(in crate::command) fn client(&self) -> Result<Client, ClientError> {
+    pub(crate) fn client(&self) -> Result<Client, ClientError> {
         Client::new(&self.url, self.token_file.as_deref())
     }
 }

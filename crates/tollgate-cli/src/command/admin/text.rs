@@ -5,7 +5,7 @@ use crate::command::table::{plain, table};
 use serde_json::Value;
 
 /// Formats a value as text; null is empty.
-pub(in crate::command) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -18,7 +18,7 @@ fn one_line(value: &Value) -> String {
     text(value).lines().collect::<Vec<_>>().join("; ")
 }
 
-pub(in crate::command) fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |items| items)
 }
 
@@ -197,7 +197,7 @@ pub(super) fn reloaded(answer: &Value) -> String {
 }
 
 /// Formats the error and its fix.
-pub(in crate::command) fn problem(answer: &AdminResponse) -> String {
+pub(crate) fn problem(answer: &AdminResponse) -> String {
     let problem = answer.json();
     let field = problem["field"].as_str().filter(|field| !field.is_empty());
     let unknown =

@@ -2,11 +2,11 @@
 
 mod probe;
 
-use super::{FAILED, FILE, UNUSABLE, exit_code_of, has_directory_entry};
+use super::{FAILED, FILE, Stop, UNUSABLE, has_directory_entry, print};
 use clap::ValueEnum;
 use probe::ProbeReport;
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
@@ -58,12 +58,12 @@ enum Deny {
 const BYTES_MAX: u64 = (16 << 20) + 1;
 
 impl Check {
-    pub(crate) fn run(mut self) -> ExitCode {
+    pub(crate) fn run(mut self) -> Result<ExitCode, Stop> {
         self.files.append(&mut self.config);
         if self.files.is_empty() {
             if !has_directory_entry(Path::new(FILE)) {
-                eprintln!("tollgate: there is no ./{FILE} here; name the file to check");
-                return ExitCode::from(UNUSABLE);
+                let why = format!("there is no ./{FILE} here; name the file to check");
+                return Err(Stop::Unusable(why));
             }
             eprintln!("checking ./{FILE}");
             self.files.push(FILE.into());
@@ -71,7 +71,7 @@ impl Check {
         self.check()
     }
 
-    fn check(&self) -> ExitCode {
+    fn check(&self) -> Result<ExitCode, Stop> {
         let mut findings = Vec::new();
         let mut probed = Vec::new();
         let (mut unreadable, mut missing) = (0, 0);
@@ -116,7 +116,7 @@ impl Check {
         let (mut errors, mut warnings) = (count(Severity::Error), count(Severity::Warning));
         errors += probed.iter().map(|report| report.errors.len()).sum::<usize>();
         warnings += probed.iter().map(|report| report.warnings.len()).sum::<usize>();
-        let result = self.write(&findings, &probed);
+        let text = self.text(&findings, &probed);
         let files = many(self.files.len().saturating_sub(unreadable), "file");
         eprintln!("{}, {} in {files}", many(errors, "error"), many(warnings, "warning"));
         let failed = errors > 0 || (self.deny.is_some() && warnings > 0);
@@ -125,27 +125,21 @@ impl Check {
             (0, true) => FAILED,
             (0, false) => 0,
         };
-        exit_code_of(result, ExitCode::from(status))
+        print(text, status)
     }
 
-    fn write(&self, findings: &[(String, Diagnostic)], probed: &[ProbeReport]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+    fn text(&self, findings: &[(String, Diagnostic)], probed: &[ProbeReport]) -> String {
         match self.format {
             CheckFormat::Text => {
-                for (file, found) in findings {
-                    write!(out, "{}", found.render(file))?;
-                }
-                for one in probed {
-                    one.write(&mut out)?;
-                }
+                let found = findings.iter().map(|(file, found)| found.render(file).to_string());
+                found.chain(probed.iter().map(ProbeReport::text)).collect()
             }
             CheckFormat::Json => {
                 let found = findings.iter().map(|(file, found)| row(file, found));
                 let rows: Value = found.chain(probed.iter().flat_map(ProbeReport::rows)).collect();
-                writeln!(out, "{rows:#}")?;
+                format!("{rows:#}\n")
             }
         }
-        out.flush()
     }
 }
 

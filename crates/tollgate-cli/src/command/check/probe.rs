@@ -1,7 +1,6 @@
 //! `tollgate check --probe`: connects to the store of a file and reports its state.
 
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::path::Path;
 use tollgate_policy::Compiled;
 use tollgate_server::storage::{self, ProbeError, ServerReport};
@@ -77,43 +76,44 @@ impl ProbeReport {
         }
     }
 
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// The report as lines.
+    pub(super) fn text(&self) -> String {
         let file = &self.file;
         let unknown = |value: &Option<Box<str>>| value.as_deref().unwrap_or("unknown").to_owned();
+        let mut lines = Vec::new();
         if let Some(report) = &self.report {
             let permissions = match report.missing.len() {
                 0 => "all that are needed".to_owned(),
                 _ => format!("missing {}", report.missing.join(", ")),
             };
-            for (what, value) in [
-                ("version", unknown(&report.version)),
-                ("mode", unknown(&report.mode)),
-                ("latency", format!("{} us", report.latency_us)),
-                ("eviction", unknown(&report.eviction)),
-                ("clock", clock(report.clock_ahead_us)),
-                ("permissions", permissions),
-            ] {
-                writeln!(out, "{file}: store: {what}: {value}")?;
-            }
+            lines.extend([
+                format!("version: {}", unknown(&report.version)),
+                format!("mode: {}", unknown(&report.mode)),
+                format!("latency: {} us", report.latency_us),
+                format!("eviction: {}", unknown(&report.eviction)),
+                format!("clock: {}", clock(report.clock_ahead_us)),
+                format!("permissions: {permissions}"),
+            ]);
             if report.mode.as_deref() == Some("cluster") {
-                let batches = match &report.by_slot[..] {
-                    [] => "one call decides for all slots of a primary".to_owned(),
+                lines.push(match &report.by_slot[..] {
+                    [] => "batches: one call decides for all slots of a primary".to_owned(),
                     some => format!(
-                        "one call decides for one slot at {}; faster with Redis 7.0 or Valkey, and +eval_ro",
+                        "batches: one call decides for one slot at {}; faster with Redis 7.0 or Valkey, and +eval_ro",
                         some.join(", ")
                     ),
-                };
-                writeln!(out, "{file}: store: batches: {batches}")?;
+                });
             }
         } else if self.errors.is_empty() {
-            writeln!(out, "{file}: store: in the process itself, so there is nothing to probe")?;
+            lines.push("in the process itself, so there is nothing to probe".to_owned());
         }
-        for (severity, findings) in [("error", &self.errors), ("warning", &self.warnings)] {
-            for (message, help) in findings {
-                writeln!(out, "{file}: {severity}: {message}\nhelp: {help}")?;
+        let lines = lines.iter().map(|line| format!("{file}: store: {line}\n"));
+        let finding = |severity: &'static str| {
+            move |(message, help): &Finding| {
+                format!("{file}: {severity}: {message}\nhelp: {help}\n")
             }
-        }
-        Ok(())
+        };
+        let errors = self.errors.iter().map(finding("error"));
+        lines.chain(errors).chain(self.warnings.iter().map(finding("warning"))).collect()
     }
 
     /// The report as rows of the JSON array.

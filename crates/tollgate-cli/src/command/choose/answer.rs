@@ -5,7 +5,6 @@ use clap::ValueEnum;
 
 /// One question.
 pub(super) struct Question {
-    pub(super) index: usize,
     pub(super) flag: &'static str,
     pub(super) text: &'static str,
     /// The possible answers, each with its meaning.
@@ -13,52 +12,25 @@ pub(super) struct Question {
 }
 
 pub(super) const QUESTIONS: [Question; 6] = [
-    Question {
-        index: 0,
-        flag: "purpose",
-        text: "What is the limit for?",
-        values: values_of::<Purpose>,
-    },
-    Question {
-        index: 1,
-        flag: "machines",
-        text: "How many machines decide?",
-        values: values_of::<Machines>,
-    },
-    Question {
-        index: 2,
-        flag: "audit",
-        text: "Will somebody audit that the limit was kept?",
-        values: values_of::<Audit>,
-    },
-    Question {
-        index: 3,
-        flag: "bursts",
-        text: "May a client send several requests at once?",
-        values: values_of::<Bursts>,
-    },
-    Question {
-        index: 4,
-        flag: "memory",
-        text: "How much memory is there for each key?",
-        values: values_of::<Memory>,
-    },
-    Question {
-        index: 5,
-        flag: "store-failure",
-        text: "What happens to requests when the shared store fails?",
-        values: values_of::<StoreFailure>,
-    },
+    question::<Purpose>("purpose", "What is the limit for?"),
+    question::<Machines>("machines", "How many machines decide?"),
+    question::<Audit>("audit", "Will somebody audit that the limit was kept?"),
+    question::<Bursts>("bursts", "May a client send several requests at once?"),
+    question::<Memory>("memory", "How much memory is there for each key?"),
+    question::<StoreFailure>(
+        "store-failure",
+        "What happens to requests when the shared store fails?",
+    ),
 ];
+
+const fn question<T: ValueEnum>(flag: &'static str, text: &'static str) -> Question {
+    Question { flag, text, values: values_of::<T> }
+}
 
 impl Question {
     /// The answers, each with its meaning.
     pub(super) fn words(&self) -> impl Iterator<Item = (String, String)> {
         (self.values)().into_iter()
-    }
-
-    pub(super) fn word(&self, answer: usize) -> String {
-        self.words().nth(answer).map(|(word, _)| word).unwrap_or_default()
     }
 }
 
@@ -136,46 +108,6 @@ pub(super) struct Answers {
     pub(super) store_failure: StoreFailure,
 }
 
-impl Answers {
-    /// Every combination of answers.
-    pub(super) fn all() -> Vec<Self> {
-        let mut all = Vec::new();
-        for &purpose in Purpose::value_variants() {
-            for &machines in Machines::value_variants() {
-                for &audit in Audit::value_variants() {
-                    for &bursts in Bursts::value_variants() {
-                        for &memory in Memory::value_variants() {
-                            all.extend(StoreFailure::value_variants().iter().map(
-                                |&store_failure| Self {
-                                    purpose,
-                                    machines,
-                                    audit,
-                                    bursts,
-                                    memory,
-                                    store_failure,
-                                },
-                            ));
-                        }
-                    }
-                }
-            }
-        }
-        all
-    }
-
-    /// The index of each answer among the answers to its question.
-    fn places(self) -> [usize; QUESTIONS.len()] {
-        [
-            self.purpose as usize,
-            self.machines as usize,
-            self.audit as usize,
-            self.bursts as usize,
-            self.memory as usize,
-            self.store_failure as usize,
-        ]
-    }
-}
-
 /// The answers so far.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(super) struct Given {
@@ -218,9 +150,12 @@ impl From<Answers> for Given {
 }
 
 impl Given {
-    /// The index of the answer to a question.
-    pub(super) fn get(&self, question: usize) -> Option<usize> {
-        self.places()[question]
+    /// The flag of each question that is answered, and the answer.
+    pub(super) fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
+        QUESTIONS.iter().zip(self.places()).filter_map(|(question, place)| {
+            let (word, _) = question.words().nth(place?)?;
+            Some((question.flag, word))
+        })
     }
 
     /// Sets or removes the answer to a question.
@@ -250,14 +185,31 @@ impl Given {
     }
 
     /// Returns all combinations that agree with these answers.
-    fn matching(&self) -> Vec<Answers> {
-        let given = self.places();
-        let mut all = Answers::all();
-        all.retain(|answers| {
-            let places = answers.places();
-            given.iter().zip(places).all(|(given, place)| given.is_none_or(|given| given == place))
-        });
-        all
+    pub(super) fn matching(&self) -> Vec<Answers> {
+        let mut all = vec![*self];
+        for question in (0..QUESTIONS.len()).filter(|question| self.places()[*question].is_none()) {
+            let answered = |given: Self, place| {
+                let mut given = given;
+                given.set(question, Some(place));
+                given
+            };
+            let places = 0..QUESTIONS[question].words().count();
+            let each = |given| places.clone().map(move |place| answered(given, place));
+            all = all.into_iter().flat_map(each).collect();
+        }
+        all.into_iter().filter_map(Self::complete).collect()
+    }
+
+    /// The answers, if no question is open.
+    fn complete(self) -> Option<Answers> {
+        Some(Answers {
+            purpose: self.purpose?,
+            machines: self.machines?,
+            audit: self.audit?,
+            bursts: self.bursts?,
+            memory: self.memory?,
+            store_failure: self.store_failure?,
+        })
     }
 
     /// Returns the first combination that agrees with these answers.
@@ -270,8 +222,10 @@ impl Given {
         let mut others = *self;
         others.set(question, None);
         let all = others.matching();
-        let choices: Vec<_> =
-            all.iter().map(|answers| (answers.places(), Choice::new(*answers))).collect();
+        let choices: Vec<_> = all
+            .iter()
+            .map(|&answers| (Self::from(answers).places(), Choice::new(answers)))
+            .collect();
         choices.iter().any(|(places, choice)| {
             choices.iter().any(|(other_places, other)| {
                 let mut same = *places;

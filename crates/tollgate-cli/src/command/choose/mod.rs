@@ -7,12 +7,12 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use super::{UNUSABLE, exit_code_of};
+use super::{Stop, print};
 use answer::{Answers, Given, QUESTIONS};
 use clap::ValueEnum;
 use rule::Choice;
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Choose an algorithm by answering at most six questions
@@ -50,21 +50,13 @@ enum ChoiceFormat {
 }
 
 impl Choose {
-    pub(crate) fn run(&self) -> ExitCode {
-        match self.answers() {
-            Err(why) => {
-                eprintln!("tollgate: {why}");
-                ExitCode::from(UNUSABLE)
-            }
-            Ok((given, answers)) => {
-                let text = match self.format {
-                    ChoiceFormat::Yaml => policy::text(given, answers),
-                    ChoiceFormat::Json => format!("{:#}\n", object(given, answers)),
-                };
-                let written = io::stdout().lock().write_all(text.as_bytes());
-                exit_code_of(written, ExitCode::SUCCESS)
-            }
-        }
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
+        let (given, answers) = self.answers().map_err(Stop::Unusable)?;
+        let text = match self.format {
+            ChoiceFormat::Yaml => policy::text(given, answers),
+            ChoiceFormat::Json => format!("{:#}\n", object(given, answers)),
+        };
+        print(text, 0)
     }
 
     /// Returns the answers that matter, and a full set of answers that agrees with them.
@@ -84,9 +76,8 @@ impl Choose {
 
 /// Names the flags that a caller without a terminal has to add.
 fn missing(given: Given) -> String {
-    let open = given.open_questions();
     let mut text = String::from("standard input is not a terminal, so answer with flags:");
-    for question in QUESTIONS.iter().filter(|question| open.contains(&question.index)) {
+    for question in given.open_questions().into_iter().map(|index| &QUESTIONS[index]) {
         let words: Vec<String> = question.words().map(|(word, _)| word).collect();
         text.push_str(&format!("\n  --{} {}", question.flag, words.join("|")));
     }
@@ -97,12 +88,9 @@ fn object(given: Given, answers: Answers) -> Value {
     let choice = Choice::new(answers);
     let rejected = choice.rejected(answers);
     let rejected = rejected.iter().map(|(name, why)| json!({"algorithm": name, "why": why}));
-    let answers_given = QUESTIONS.iter().filter_map(|question| {
-        let word = question.word(given.get(question.index)?);
-        Some((question.flag.to_owned(), word.into()))
-    });
+    let answers_given = given.flags().map(|(flag, word)| (flag.to_owned(), word.into()));
     json!({
-        "algorithm": choice.algorithm.name(),
+        "algorithm": choice.algorithm.word(),
         "when": choice.when,
         "why": choice.why,
         "rejected": rejected.collect::<Value>(),

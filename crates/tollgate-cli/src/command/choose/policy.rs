@@ -1,8 +1,9 @@
 //! The choice as a policy file with comments.
 
-use super::answer::{Answers, Given, Purpose, QUESTIONS, StoreFailure};
-use super::rule::{Choice, ChosenAlgorithm, Numbers};
+use super::answer::{Answers, Given, Purpose, StoreFailure};
+use super::rule::{Choice, Numbers};
 use std::fmt::Write;
+use tollgate_policy::raw::Algorithm;
 
 /// The number of nodes in an example fleet.
 const NODES: u32 = 3;
@@ -28,10 +29,7 @@ pub(super) fn text(given: Given, answers: Answers) -> String {
 
 /// The command that leads to the same choice.
 pub(super) fn command(given: Given) -> String {
-    let flags = QUESTIONS.iter().filter_map(|question| {
-        let word = question.word(given.get(question.index)?);
-        Some(format!(" --{} {word}", question.flag))
-    });
+    let flags = given.flags().map(|(flag, word)| format!(" --{flag} {word}"));
     format!("tollgate choose{}", flags.collect::<String>())
 }
 
@@ -78,14 +76,14 @@ fn settings(out: &mut String, choice: &Choice) {
 
 fn limit(out: &mut String, choice: &Choice) {
     let numbers = choice.numbers;
-    let _ = writeln!(out, "limits:\n  # {}: {}.", choice.algorithm.name(), choice.why);
+    let _ = writeln!(out, "limits:\n  # {}: {}.", choice.algorithm.word(), choice.why);
     out.push_str(match choice.purpose {
         Purpose::Fair => "  - name: per-client\n    key: [ip]                # or [user], from a verified token\n",
         Purpose::Protect => "  - name: protection\n    key: [ip]                # without a key: all clients together\n",
         Purpose::Shape => "  - name: pace               # without a key: all requests share one pace\n",
         Purpose::Bill => "  - name: plan\n    key: [account]\n    on_missing: refuse       # a request without an account has no quota\n",
     });
-    let _ = writeln!(out, "    algorithm: {}", choice.algorithm.name());
+    let _ = writeln!(out, "    algorithm: {}", choice.algorithm.word());
     match (choice.algorithm, numbers.period) {
         (_, None) => {
             let _ = writeln!(out, "    rate: {:<18} # requests in flight", numbers.rate);
@@ -100,7 +98,7 @@ fn limit(out: &mut String, choice: &Choice) {
                         numbers.rate + burst
                     )
                 }
-                (true, ChosenAlgorithm::FixedWindow, _) => "exactly this in each month".into(),
+                (true, Algorithm::FixedWindow, _) => "exactly this in each month".into(),
                 (true, ..) => "at most this in any window, wherever it starts".into(),
                 (false, ..) => "sustained".into(),
             };
@@ -137,11 +135,7 @@ fn store_failure(out: &mut String, failure: StoreFailure, choice: &Choice) {
         (StoreFailure::Open, ..) => "open".into(),
         (StoreFailure::Closed, ..) => "closed".into(),
         // A third of a burst of 1 is 0, which would refuse everything.
-        (
-            _,
-            ChosenAlgorithm::LeakyBucket,
-            Numbers { rate, period: Some(period), burst: None, .. },
-        ) => {
+        (_, Algorithm::LeakyBucket, Numbers { rate, period: Some(period), burst: None, .. }) => {
             format!("{{local: {{rate: {}/{period}}}}}", rate / NODES)
         }
         (StoreFailure::Local, ..) => format!("{{local: {{nodes: {NODES}}}}}"),

@@ -2,47 +2,21 @@
 //! against.
 
 use super::answer::{Answers, Audit, Bursts, Machines, Memory, Purpose, StoreFailure};
-
-/// The algorithms that the command can choose. The calendar window is a fixed window here, as in
-/// files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChosenAlgorithm {
-    SlidingWindow,
-    FixedWindow,
-    SlidingLog,
-    TokenBucket,
-    Gcra,
-    LeakyBucket,
-    Concurrency,
-}
-
-use ChosenAlgorithm::{
+use Algorithm::{
     Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
+use tollgate_policy::raw::Algorithm;
 
-impl ChosenAlgorithm {
-    pub(super) const ALL: [Self; 7] =
-        [SlidingWindow, FixedWindow, SlidingLog, TokenBucket, Gcra, LeakyBucket, Concurrency];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            SlidingWindow => "sliding-window",
-            FixedWindow => "fixed-window",
-            SlidingLog => "sliding-log",
-            TokenBucket => "token-bucket",
-            Gcra => "gcra",
-            LeakyBucket => "leaky-bucket",
-            Concurrency => "concurrency",
-        }
-    }
-}
+/// The algorithms that the command can choose.
+pub(super) const ALGORITHMS: [Algorithm; 7] =
+    [SlidingWindow, FixedWindow, SlidingLog, TokenBucket, Gcra, LeakyBucket, Concurrency];
 
 /// A condition on the answers, and the algorithm that follows from it.
 pub(super) struct Rule {
     /// The condition, as text.
     pub(super) when: &'static str,
     holds: fn(Answers) -> bool,
-    pub(super) algorithm: ChosenAlgorithm,
+    pub(super) algorithm: Algorithm,
     pub(super) why: &'static str,
 }
 
@@ -115,7 +89,7 @@ pub(super) const RULES: [Rule; 10] = [
 /// The result of the answers. Two sets of answers with equal choices get the same limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    pub(super) algorithm: ChosenAlgorithm,
+    pub(super) algorithm: Algorithm,
     /// The condition that decided, and the reason.
     pub(super) when: &'static str,
     pub(super) why: &'static str,
@@ -158,14 +132,14 @@ impl Choice {
 
     /// All other algorithms, with reasons against them.
     pub(super) fn rejected(&self, answers: Answers) -> Vec<(&'static str, &'static str)> {
-        let others = ChosenAlgorithm::ALL.iter().filter(|other| **other != self.algorithm);
-        others.map(|other| (other.name(), why_not(*other, answers))).collect()
+        let others = ALGORITHMS.iter().filter(|other| **other != self.algorithm);
+        others.map(|other| (other.word(), why_not(*other, answers))).collect()
     }
 }
 
 /// The numeric fields for an algorithm. If the limit is audited, the rate of a bucket is lowered by
 /// its burst, since a window can see both.
-fn numbers(algorithm: ChosenAlgorithm, answers: Answers) -> Numbers {
+fn numbers(algorithm: Algorithm, answers: Answers) -> Numbers {
     let audited_less = |burst| if answers.audit == Audit::Yes { burst } else { 0 };
     match (algorithm, answers.purpose, answers.bursts) {
         (Concurrency, ..) => Numbers { rate: 20, period: None, burst: None, queue: None },
@@ -196,7 +170,7 @@ const NO_MONTH: &str = "it refills all the time: no month starts anew";
 const AT_ONCE: &str = "it admits the whole limit at once";
 
 /// The reason why these answers speak against an algorithm.
-fn why_not(algorithm: ChosenAlgorithm, answers: Answers) -> &'static str {
+fn why_not(algorithm: Algorithm, answers: Answers) -> &'static str {
     let Answers { purpose, audit, bursts, memory, .. } = answers;
     match algorithm {
         SlidingWindow => match (purpose, audit, bursts) {

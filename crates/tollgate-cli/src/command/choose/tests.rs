@@ -1,6 +1,6 @@
 use super::answer::{Answers, Audit, Given, Machines, Purpose, QUESTIONS};
 use super::conversation::complete;
-use super::rule::{Choice, ChosenAlgorithm, RULES};
+use super::rule::{ALGORITHMS, Choice, RULES};
 use super::{object, policy};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::path::Path;
 use tollgate_policy::{compile, lint};
 
 fn all() -> Vec<(Given, Answers)> {
-    let all = Answers::all();
+    let all = Given::default().matching();
     assert_eq!(all.len(), 4 * 2 * 2 * 2 * 2 * 3);
     all.into_iter().map(|answers| (Given::from(answers).relevant(), answers)).collect()
 }
@@ -42,8 +42,8 @@ fn the_choice_names_six_others_with_a_reason_each() {
 
 #[test]
 fn every_algorithm_and_every_rule_is_chosen_for_somebody() {
-    let choices: Vec<Choice> = Answers::all().into_iter().map(Choice::new).collect();
-    for algorithm in ChosenAlgorithm::ALL {
+    let choices: Vec<Choice> = Given::default().matching().into_iter().map(Choice::new).collect();
+    for algorithm in ALGORITHMS {
         assert!(choices.iter().any(|choice| choice.algorithm == algorithm), "{algorithm:?}");
     }
     for rule in RULES {
@@ -106,7 +106,7 @@ fn page() -> String {
     }
     out.push_str(RULES_TOP);
     for rule in &RULES {
-        let _ = writeln!(out, "| {} | `{}` | {} |", rule.when, rule.algorithm.name(), rule.why);
+        let _ = writeln!(out, "| {} | `{}` | {} |", rule.when, rule.algorithm.word(), rule.why);
     }
     out.push_str(EXAMPLE_TOP);
     let (example, _) = talk(Given::default(), "protect\nmany\nno\nyes\nplenty\nlocal\n");

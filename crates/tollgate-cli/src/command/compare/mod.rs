@@ -4,17 +4,13 @@ mod changes;
 mod picture;
 mod text;
 
-use super::lab::{self, Loaded, LogArguments, OutputForm, Progress, RequestReader, Stop, wanted};
+use super::lab::{self, Loaded, LogArguments, OutputForm, Progress, RequestReader, wanted};
 use super::replay::Decider;
-use super::{FAILED, FILE, UNUSABLE, exit_code_of};
+use super::{FAILED, FILE, Stop, print};
 use changes::Changes;
 use picture::ChangePlot;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The number of requests between two reads of the clock.
-const PROGRESS_EVERY: u64 = 8_192;
 
 /// Show which requests of access logs two policies decide differently
 ///
@@ -44,11 +40,7 @@ pub(crate) struct Compare {
 }
 
 impl Compare {
-    pub(crate) fn run(&self) -> ExitCode {
-        lab::exit_code(self.compare(), UNUSABLE)
-    }
-
-    fn compare(&self) -> Result<ExitCode, Stop> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let (before, after, logs) = self.split()?;
         let (a, b) = (lab::load(before, false)?, lab::load(after, false)?);
         let mut progress = Progress::start(self.quiet);
@@ -66,9 +58,8 @@ impl Compare {
             OutputForm::Table => text::table(&changes, &names, self.keys),
             OutputForm::Json => format!("{:#}\n", text::json(&changes, &names, self.keys)),
         };
-        let status = if changes.any() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
-        let status = lab::input_status(&changes.input, status);
-        Ok(exit_code_of(io::stdout().lock().write_all(text.as_bytes()), status))
+        let status = if changes.any() { FAILED } else { 0 };
+        print(text, lab::input_status(&changes.input, status))
     }
 
     /// Returns the two policies and the logs.
@@ -106,10 +97,7 @@ impl Compare {
         let mut readers = [a, b].map(|loaded| RequestReader::new(loaded, &options));
         let mut deciders = [a, b].map(Decider::new);
         let mut changes = Changes::new([&a.rules, &b.rules]);
-        let mut requests = 0_u64;
-        while let Some(record) =
-            logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
-        {
+        changes.input = lab::read_requests(&mut logs, progress, |record| {
             let [reader_a, reader_b] = &mut readers;
             let [decider_a, decider_b] = &mut deciders;
             reader_a.read(record, |facts_a| {
@@ -125,13 +113,7 @@ impl Compare {
                 });
                 of_a.into_iter().for_each(|(_, verdict)| decider_a.recycle(verdict));
             });
-            requests += 1;
-            if requests.is_multiple_of(PROGRESS_EVERY) {
-                let (read, all) = logs.progress();
-                progress.show(requests, all.map(|all| (read, all)));
-            }
-        }
-        changes.input = lab::require_requests(logs.stats())?;
+        })?;
         Ok(changes)
     }
 }

@@ -1,7 +1,6 @@
 //! The request on the command line.
 
-use crate::command::admin;
-use crate::command::lab::Stop;
+use crate::command::{Stop, admin};
 use std::io;
 use std::net::IpAddr;
 

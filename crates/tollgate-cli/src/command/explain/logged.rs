@@ -1,7 +1,7 @@
 //! A line of the decision log: its time, and the keys of its limits.
 
 use super::input;
-use crate::command::lab::Stop;
+use crate::command::Stop;
 use serde_json::Value;
 use tollgate_observe::time::parse_rfc3339;
 

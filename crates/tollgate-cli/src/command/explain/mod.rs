@@ -4,20 +4,19 @@ mod input;
 mod logged;
 mod text;
 
-use super::admin::{self, Client, Target};
-use super::lab::{self, Stop, unreadable};
+use super::admin::{self, Target};
+use super::lab::{self, unreadable};
 use super::simulate::play;
-use super::{FAILED, UNUSABLE, exit_code_of};
+use super::{FAILED, Stop, print};
 use clap::ValueEnum;
 use input::RequestArguments;
 use logged::LoggedLine;
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_observe::time::parse_rfc3339;
 use tollgate_server::front::admin::explain::{
-    DescribedAttribute, DescribedRequest, ExplanationView, InvalidDescription,
+    DescribedAttribute, DescribedRequest, ExplanationView,
 };
 use tollgate_server::front::http::decode;
 use tollgate_store::ProcessClock;
@@ -86,11 +85,7 @@ enum ExplainFormat {
 }
 
 impl Explain {
-    pub(crate) fn run(&self) -> ExitCode {
-        lab::exit_code(self.explain(), UNUSABLE)
-    }
-
-    fn explain(&self) -> Result<ExitCode, Stop> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let line = self.decision.as_deref().map(LoggedLine::read).transpose()?;
         let mut attributes = self.request.attributes()?;
         if let Some(line) = &line {
@@ -105,17 +100,11 @@ impl Explain {
         if let Some(line) = line {
             answer["logged"] = line.into_value();
         }
-        self.print(&answer)
-    }
-
-    fn print(&self, answer: &Value) -> Result<ExitCode, Stop> {
         let text = match self.format {
             ExplainFormat::Json => format!("{answer}\n"),
-            ExplainFormat::Table => text::explanation(answer),
+            ExplainFormat::Table => text::explanation(&answer),
         };
-        let written = io::stdout().lock().write_all(text.as_bytes());
-        let status = if answer["allowed"] == true { 0 } else { FAILED };
-        Ok(exit_code_of(written, ExitCode::from(status)))
+        print(text, if answer["allowed"] == true { 0 } else { FAILED })
     }
 
     /// Returns the response of a running node.
@@ -134,9 +123,8 @@ impl Explain {
         if let Some(peer) = self.request.peer {
             body["peer"] = peer.to_string().into();
         }
-        let client = Target::new(url, self.token_file.clone()).client();
-        let call = |client: Client| client.call("POST", "/v1/explain", Some(&body));
-        let answer = client.and_then(call).map_err(|error| Stop::Unusable(error.to_string()))?;
+        let client = Target::new(url, self.token_file.clone()).client()?;
+        let answer = client.call("POST", "/v1/explain", Some(&body))?;
         if answer.status != 200 {
             return Err(Stop::Failed(admin::problem(&answer).trim_end().to_owned()));
         }
@@ -158,17 +146,17 @@ impl Explain {
             at_us = at_us.or(last_us);
         }
         let now_us = at_us.unwrap_or_else(|| ProcessClock.now_us());
-        let invalid = |why: InvalidDescription| Stop::Unusable(why.to_string());
         let attributes = attributes.into_iter().map(DescribedAttribute::from).collect();
-        let request = DescribedRequest::new(attributes, self.request.peer).map_err(invalid)?;
+        let request = DescribedRequest::new(attributes, self.request.peer)?;
         let verifier = self.verifier(config, &loaded)?;
         let (rules, paths) = (&loaded.rules, loaded.settings.ambiguous_paths());
-        let facts = request.facts(rules, paths, verifier.as_ref(), now_us).map_err(invalid)?;
+        let facts = request.facts(rules, paths, verifier.as_ref(), now_us)?;
         let explain = loaded.gate.explain(rules, now_us, &facts, self.request.cost);
-        let explained = block_on(explain)?;
+        // The store is in this process, so the call never waits.
+        let explained = tokio::runtime::Builder::new_current_thread().build()?.block_on(explain);
         let view =
             ExplanationView::new(rules, &loaded.settings, &request, &facts, &explained, now_us);
-        serde_json::to_value(&view).map_err(|error| Stop::Unusable(error.to_string()))
+        Ok(serde_json::to_value(&view)?)
     }
 
     /// Returns the keys that verify the request's token, if the file has keys and the request a
@@ -183,13 +171,6 @@ impl Explain {
         let failed = |why| Stop::Unusable(format!("{}: {why}", path.display()));
         verifier.map(Some).map_err(failed)
     }
-}
-
-/// Runs a call that never waits, since the store is in this process.
-fn block_on<T>(call: impl Future<Output = T>) -> Result<T, Stop> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| Stop::Unusable(error.to_string()))?;
-    Ok(runtime.block_on(call))
 }
 
 /// Parses a time into microseconds: RFC 3339, or Unix seconds as in `simulate`.

@@ -1,23 +1,43 @@
-//! Describes the contents of logs: for the report, and for a run without requests.
+//! Reads logs, and describes their contents: for the report, and for a run without requests.
 
-use super::Stop;
-use crate::command::UNUSABLE;
+use super::Progress;
 use crate::command::table::plain;
-use std::process::ExitCode;
-use tollgate_logs::InputStats;
+use crate::command::{Stop, UNUSABLE};
+use tollgate_logs::{InputStats, Logs, Record};
 use tollgate_picture::axis::{format_grouped, format_offset};
+
+/// The number of requests between two reads of the clock.
+const PROGRESS_EVERY: u64 = 8_192;
 
 /// The exit status of a run: `whole` if all logs were read to their ends. Files with damage are
 /// named on standard error; lines after the damage were not counted.
-pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> ExitCode {
+pub(crate) fn input_status(stats: &InputStats, whole: u8) -> u8 {
     for broken in &stats.broken {
         eprintln!("tollgate: {}", plain(broken));
     }
-    if stats.broken.is_empty() { whole } else { ExitCode::from(UNUSABLE) }
+    if stats.broken.is_empty() { whole } else { UNUSABLE }
+}
+
+/// Calls `take` with every request, and shows the progress. Returns the statistics.
+pub(crate) fn read_requests(
+    logs: &mut Logs,
+    progress: &mut Progress,
+    mut take: impl FnMut(Record<'_>),
+) -> Result<InputStats, Stop> {
+    let mut requests = 0_u64;
+    while let Some(record) = logs.next_record()? {
+        take(record);
+        requests += 1;
+        if requests.is_multiple_of(PROGRESS_EVERY) {
+            let (read, all) = logs.progress();
+            progress.show(requests, all.map(|all| (read, all)));
+        }
+    }
+    require_requests(logs.stats())
 }
 
 /// Returns the statistics if the logs have a request; otherwise explains why not, and what to do.
-pub(in crate::command) fn require_requests(stats: &InputStats) -> Result<InputStats, Stop> {
+fn require_requests(stats: &InputStats) -> Result<InputStats, Stop> {
     if stats.requests > 0 {
         return Ok(stats.clone());
     }
@@ -37,7 +57,7 @@ pub(in crate::command) fn require_requests(stats: &InputStats) -> Result<InputSt
 }
 
 /// Returns notes about parts of the logs that could not be used.
-pub(in crate::command) fn input_notes(stats: &InputStats) -> Vec<String> {
+pub(crate) fn input_notes(stats: &InputStats) -> Vec<String> {
     let mut notes = Vec::new();
     if stats.late > 0 {
         let late_us = stats.late_us_max / 1_000_000 * 1_000_000;

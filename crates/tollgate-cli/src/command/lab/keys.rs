@@ -9,7 +9,7 @@ const KEYS_MAX: usize = 1 << 20;
 
 /// The keys of one limit, by the hash in rows.
 #[derive(Debug, Default)]
-pub(in crate::command) struct KeyTable {
+pub(crate) struct KeyTable {
     by_key: FxHashMap<u64, KeyCount>,
     /// The number of keys dropped to make room: those never refused first, then those refused
     /// least.
@@ -25,33 +25,28 @@ struct KeyCount {
 
 /// The refusals of one key.
 #[derive(Clone, Debug, Default)]
-pub(in crate::command) struct Refusals {
+pub(crate) struct Refusals {
     /// The key, such as `user=42`.
-    pub(in crate::command) key: String,
-    pub(in crate::command) refused: u64,
-    pub(in crate::command) first_us: u64,
-    pub(in crate::command) last_us: u64,
+    pub(crate) key: String,
+    pub(crate) refused: u64,
+    pub(crate) first_us: u64,
+    pub(crate) last_us: u64,
     /// The total time in which requests would have been refused.
-    pub(in crate::command) limited_us: u64,
+    pub(crate) limited_us: u64,
     until_us: u64,
 }
 
 /// A key with refusals, and its counts.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct RefusedKey<'t> {
-    pub(in crate::command) admitted: u64,
-    pub(in crate::command) refusals: &'t Refusals,
+pub(crate) struct RefusedKey<'t> {
+    pub(crate) admitted: u64,
+    pub(crate) refusals: &'t Refusals,
 }
 
 impl KeyTable {
     /// Counts one decision. `key` is called at the first refusal to format the key.
     #[inline]
-    pub(in crate::command) fn count(
-        &mut self,
-        time_us: u64,
-        row: &Row<'_>,
-        key: impl FnOnce() -> String,
-    ) {
+    pub(crate) fn count(&mut self, time_us: u64, row: &Row<'_>, key: impl FnOnce() -> String) {
         if self.by_key.len() >= KEYS_MAX && !self.by_key.contains_key(&row.bucket) {
             self.make_room();
         }
@@ -73,12 +68,12 @@ impl KeyTable {
     }
 
     /// The number of keys, and whether some may have been counted twice.
-    pub(in crate::command) fn len(&self) -> (u64, bool) {
+    pub(crate) fn len(&self) -> (u64, bool) {
         (self.by_key.len() as u64 + self.dropped, self.dropped > 0)
     }
 
     /// Returns the refused keys, in the order of their first refusals.
-    pub(in crate::command) fn refused(&self) -> Vec<RefusedKey<'_>> {
+    pub(crate) fn refused(&self) -> Vec<RefusedKey<'_>> {
         let mut keys: Vec<RefusedKey<'_>> = self
             .by_key
             .values()
@@ -119,7 +114,7 @@ fn refused_times(count: &KeyCount) -> u64 {
 }
 
 /// Formats the key of a limit for these facts, such as `user=42`. Secrets are shown as digests.
-pub(in crate::command) fn shown_key(limit: &Limit, facts: &Facts<'_>, http: &HttpPolicy) -> String {
+pub(crate) fn shown_key(limit: &Limit, facts: &Facts<'_>, http: &HttpPolicy) -> String {
     let names = limit.key_used(|name| facts.get(name).is_some());
     if names.is_empty() {
         return "everybody".into();

@@ -1,12 +1,12 @@
 //! Arguments that name logs and their formats.
 
-use super::Stop;
+use crate::command::Stop;
 use std::path::PathBuf;
 use tollgate_logs::{FORMATS, Field, LogZone, Logs, ReadOptions, find_format};
 
 /// The access logs, and how to read them.
 #[derive(clap::Args)]
-pub(in crate::command) struct LogArguments {
+pub(crate) struct LogArguments {
     /// The format of the logs, or of the output; repeatable, for both
     ///
     /// Logs: nginx, apache, caddy, envoy, haproxy, traefik, alb, cloudfront, tollgate, csv, or auto
@@ -30,7 +30,7 @@ pub(in crate::command) struct LogArguments {
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::command) enum OutputForm {
+pub(crate) enum OutputForm {
     #[default]
     Table,
     Json,
@@ -73,7 +73,7 @@ fn parse_column(text: &str) -> Result<(String, String), String> {
 
 impl LogArguments {
     /// The output format.
-    pub(in crate::command) fn output(&self) -> OutputForm {
+    pub(crate) fn output(&self) -> OutputForm {
         let mut forms = self.format.iter().filter_map(|flag| match flag {
             FormatFlag::Output(form) => Some(*form),
             FormatFlag::Log(_) => None,
@@ -82,7 +82,7 @@ impl LogArguments {
     }
 
     /// Returns the options for reading the logs, for a policy that uses these attributes.
-    pub(in crate::command) fn options(&self, attributes: &[String]) -> Result<ReadOptions, Stop> {
+    pub(crate) fn options(&self, attributes: &[String]) -> Result<ReadOptions, Stop> {
         let mut options = ReadOptions::new(attributes.to_vec(), self.attribute.clone());
         options.template.clone_from(&self.log_format);
         if let Some(zone) = &self.time_zone {
@@ -93,7 +93,7 @@ impl LogArguments {
     }
 
     /// Opens the logs.
-    pub(in crate::command) fn open(
+    pub(crate) fn open(
         &self,
         paths: &[PathBuf],
         options: ReadOptions,
@@ -106,7 +106,6 @@ impl LogArguments {
         // A template implies nginx, unless another format is given.
         let default = self.log_format.as_ref().map(|_| "nginx");
         let format = named.next_back().flatten().or(default).and_then(find_format);
-        Logs::open(paths, format, options, fields)
-            .map_err(|error| Stop::Unusable(error.to_string()))
+        Ok(Logs::open(paths, format, options, fields)?)
     }
 }

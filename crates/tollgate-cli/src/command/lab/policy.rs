@@ -1,7 +1,8 @@
 //! Loads a file into a gate over the memory store, with a description of each limit.
 
 use super::plot::{Panel, Plot};
-use super::{Stop, unreadable};
+use super::unreadable;
+use crate::command::Stop;
 use std::path::Path;
 use tollgate::engine::{Gate, GateSetup, RulesGuard, limit::Mode};
 use tollgate_core::header::Profile;
@@ -18,22 +19,22 @@ const SEED: u64 = 0;
 const SHARDS_MAX: usize = 256;
 
 /// A loaded policy.
-pub(in crate::command) struct Loaded {
-    pub(in crate::command) gate: Gate,
-    pub(in crate::command) rules: RulesGuard,
-    pub(in crate::command) settings: Settings,
+pub(crate) struct Loaded {
+    pub(crate) gate: Gate,
+    pub(crate) rules: RulesGuard,
+    pub(crate) settings: Settings,
     /// The text above each limit's panel.
     descriptions: Vec<String>,
 }
 
 /// Loads the policy. With `keys`, every row has a hash of its key.
-pub(in crate::command) fn load(path: &Path, keys: bool) -> Result<Loaded, Stop> {
+pub(crate) fn load(path: &Path, keys: bool) -> Result<Loaded, Stop> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     load_text(path, &bytes, keys)
 }
 
 /// [`load`] for a file that is read already; `path` is its name.
-pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Result<Loaded, Stop> {
+pub(crate) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Result<Loaded, Stop> {
     let compiled = tollgate_policy::compile(bytes).map_err(|errors| failed(path, &errors))?;
     let limits = compiled.file.limits.as_ref();
     let raw = |entry: &usize| limits.and_then(|limits| limits.value.get(*entry));
@@ -74,17 +75,17 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 
 impl Loaded {
     /// The configured header profiles.
-    pub(in crate::command) fn profiles(&self) -> Vec<Profile> {
-        profiles(&self.settings)
+    pub(crate) fn profiles(&self) -> Vec<Profile> {
+        self.settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
     }
 
     /// Creates a plot with a panel for each limit.
-    pub(in crate::command) fn plot(&self) -> Plot {
+    pub(crate) fn plot(&self) -> Plot {
         Plot::new(self.panels())
     }
 
     /// The name and description of each limit.
-    pub(in crate::command) fn panels(&self) -> Vec<Panel> {
+    pub(crate) fn panels(&self) -> Vec<Panel> {
         let limits = self.rules.policy().limits().iter().zip(&self.descriptions);
         let panels = limits.map(|(limit, description)| {
             // If the limit is named after its algorithm, the description does not repeat it.
@@ -102,10 +103,6 @@ impl Loaded {
         });
         panels.collect()
     }
-}
-
-fn profiles(settings: &Settings) -> Vec<Profile> {
-    settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
 }
 
 /// Describes the algorithm and the parameters, as written in the file.

@@ -8,7 +8,7 @@ use tollgate_store::ProcessClock;
 const EVERY_US: u64 = 200_000;
 
 /// Shows the number of rows decided so far.
-pub(in crate::command) struct Progress {
+pub(crate) struct Progress {
     /// Whether standard error is a terminal.
     watched: bool,
     quiet: bool,
@@ -17,7 +17,7 @@ pub(in crate::command) struct Progress {
 }
 
 impl Progress {
-    pub(in crate::command) fn start(quiet: bool) -> Self {
+    pub(crate) fn start(quiet: bool) -> Self {
         let now_us = ProcessClock.now_us();
         let watched = !quiet && io::stderr().is_terminal();
         Self { watched, quiet, start_us: now_us, shown_us: now_us }
@@ -25,7 +25,7 @@ impl Progress {
 
     /// Shows the count and the remaining time, if an update is due. `done` has the bytes read and
     /// the bytes in total; the size of a pipe is unknown.
-    pub(in crate::command) fn show(&mut self, rows: u64, done: Option<(u64, u64)>) {
+    pub(crate) fn show(&mut self, rows: u64, done: Option<(u64, u64)>) {
         let now_us = ProcessClock.now_us();
         if self.watched && now_us - self.shown_us >= EVERY_US {
             self.shown_us = now_us;
@@ -36,14 +36,14 @@ impl Progress {
     }
 
     /// Clears the line, so that other text can be printed.
-    pub(in crate::command) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.watched {
             self.write("\r\x1b[K");
         }
     }
 
     /// Shows the summary.
-    pub(in crate::command) fn finish(&self, rows: u64, summary: impl Display) {
+    pub(crate) fn finish(&self, rows: u64, summary: impl Display) {
         if !self.quiet {
             self.clear();
             self.write(&format!("{}\n{summary}", self.line(rows, ProcessClock.now_us())));

@@ -15,7 +15,7 @@ use tollgate_tower::{Ambiguity, Head, Reader};
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Converts lines of a log to facts.
-pub(in crate::command) struct RequestReader<'r> {
+pub(crate) struct RequestReader<'r> {
     rules: &'r Rules,
     reader: Reader,
     ambiguous_paths: AmbiguousPaths,
@@ -73,7 +73,7 @@ impl Head for LoggedHead<'_> {
 }
 
 impl<'r> RequestReader<'r> {
-    pub(in crate::command) fn new(loaded: &'r Loaded, options: &ReadOptions) -> Self {
+    pub(crate) fn new(loaded: &'r Loaded, options: &ReadOptions) -> Self {
         let rules: &Rules = &loaded.rules;
         let identity = &rules.http_policy().identity;
         let header =
@@ -97,7 +97,7 @@ impl<'r> RequestReader<'r> {
 
     /// Reads the facts of a request, and calls `then` with them. An ambiguous request has no facts:
     /// listeners answer it with 400, and no limit counts it.
-    pub(in crate::command) fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         record: Record<'_>,
         then: impl FnOnce(Option<&Facts<'_>>) -> T,
@@ -135,7 +135,7 @@ impl<'r> RequestReader<'r> {
 }
 
 /// Returns a note about ambiguous requests, if there are any.
-pub(in crate::command) fn ambiguous_note(count: u64) -> Option<String> {
+pub(crate) fn ambiguous_note(count: u64) -> Option<String> {
     (count > 0).then(|| {
         let requests = format_count(count, "request");
         format!(
@@ -147,7 +147,7 @@ pub(in crate::command) fn ambiguous_note(count: u64) -> Option<String> {
 
 /// Returns the attributes of a policy that are not fields of a log, and the fields that the policy
 /// uses.
-pub(in crate::command) fn wanted(rules: &Rules) -> (Vec<String>, Vec<Field>) {
+pub(crate) fn wanted(rules: &Rules) -> (Vec<String>, Vec<Field>) {
     let http = rules.http_policy();
     let (mut attributes, mut fields) = (Vec::new(), Vec::new());
     let mut want = |name: &str| {
@@ -202,7 +202,7 @@ fn source_name(source: &AttributeSource) -> String {
 }
 
 /// Whether any request of the log had this attribute of the policy.
-pub(in crate::command) fn is_in_log(
+pub(crate) fn is_in_log(
     rules: &Rules,
     name: &str,
     options: &ReadOptions,

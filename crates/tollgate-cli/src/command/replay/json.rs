@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_logs::InputStats;
 
 /// The report as JSON. Times are seconds since 1970.
-pub(in crate::command) fn value(report: &ReplayReport) -> Value {
+pub(crate) fn value(report: &ReplayReport) -> Value {
     let series = &report.series;
     let counts = |counts: &[Count]| -> Value {
         counts.iter().map(|count| json!([count.admitted, count.refused])).collect()
@@ -65,7 +65,7 @@ fn key(key: &KeyReport) -> Value {
 }
 
 /// The statistics of the input as JSON.
-pub(in crate::command) fn input(stats: &InputStats) -> Value {
+pub(crate) fn input(stats: &InputStats) -> Value {
     let files = stats.files.iter();
     let file = |(path, format): &(std::path::PathBuf, &str)| json!({"file": path.display().to_string(), "format": format});
     json!({
@@ -83,7 +83,7 @@ pub(in crate::command) fn input(stats: &InputStats) -> Value {
 }
 
 /// Seconds with six decimals, from digits: a float would be rounded.
-pub(in crate::command) fn seconds(us: u64) -> Value {
+pub(crate) fn seconds(us: u64) -> Value {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }

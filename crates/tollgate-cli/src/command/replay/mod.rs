@@ -9,14 +9,13 @@ mod table;
 mod tally;
 mod unmatched;
 
-pub(in crate::command) use json::input as input_json;
-pub(in crate::command) use report::ReplayReport;
-pub(in crate::command) use rows::{more_keys, percent};
-pub(in crate::command) use run::{Decider, replay};
+pub(crate) use json::input as input_json;
+pub(crate) use report::ReplayReport;
+pub(crate) use rows::{more_keys, percent};
+pub(crate) use run::{Decider, replay};
 
-use super::lab::{self, LogArguments, OutputForm, Progress, Stop, file_name, unwritable};
-use super::{UNUSABLE, exit_code_of};
-use std::io::{self, Write};
+use super::lab::{self, LogArguments, OutputForm, Progress, file_name, unwritable};
+use super::{Stop, print};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,11 +57,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub(crate) fn run(&self) -> ExitCode {
-        lab::exit_code(self.replay(), UNUSABLE)
-    }
-
-    fn replay(&self) -> Result<ExitCode, Stop> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let config = lab::config(self.config.as_deref())?;
         let loaded = lab::load(config, true)?;
         let mut progress = Progress::start(self.quiet);
@@ -90,7 +85,6 @@ impl Replay {
             OutputForm::Table => table::text(&report),
             OutputForm::Json => format!("{:#}\n", json::value(&report)),
         };
-        let written = io::stdout().lock().write_all(text.as_bytes());
-        Ok(exit_code_of(written, lab::input_status(&report.input, ExitCode::SUCCESS)))
+        print(text, lab::input_status(&report.input, 0))
     }
 }

@@ -12,46 +12,46 @@ use tollgate_logs::{Field, InputStats};
 const PATHS_SHOWN: usize = 5;
 
 /// The results of a replay.
-pub(in crate::command) struct ReplayReport {
-    pub(in crate::command) config: String,
-    pub(in crate::command) input: InputStats,
-    pub(in crate::command) admitted: u64,
-    pub(in crate::command) refused: u64,
+pub(crate) struct ReplayReport {
+    pub(crate) config: String,
+    pub(crate) input: InputStats,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
     /// Requests that were answered with 400.
-    pub(in crate::command) ambiguous: u64,
-    pub(in crate::command) limits: Vec<LimitReport>,
+    pub(crate) ambiguous: u64,
+    pub(crate) limits: Vec<LimitReport>,
     /// Requests that no limit matched, and their most frequent paths.
-    pub(in crate::command) unmatched: (u64, Vec<(String, u64)>),
+    pub(crate) unmatched: (u64, Vec<(String, u64)>),
     /// Notes on what the result does not show, and why.
-    pub(in crate::command) notes: Vec<String>,
-    pub(in crate::command) series: Series,
+    pub(crate) notes: Vec<String>,
+    pub(crate) series: Series,
 }
 
 /// The results of one limit.
-pub(in crate::command) struct LimitReport {
-    pub(in crate::command) name: String,
-    pub(in crate::command) description: String,
-    pub(in crate::command) is_enforced: bool,
-    pub(in crate::command) admitted: u64,
-    pub(in crate::command) refused: u64,
+pub(crate) struct LimitReport {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) is_enforced: bool,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
     /// The number of keys, and the number of those that were refused.
-    pub(in crate::command) keys: u64,
-    pub(in crate::command) keys_refused: u64,
+    pub(crate) keys: u64,
+    pub(crate) keys_refused: u64,
     /// The key that was refused first.
-    pub(in crate::command) first: Option<KeyReport>,
+    pub(crate) first: Option<KeyReport>,
     /// The keys that were refused most.
-    pub(in crate::command) most: Vec<KeyReport>,
+    pub(crate) most: Vec<KeyReport>,
 }
 
 /// The results of one key that was refused.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct KeyReport {
-    pub(in crate::command) key: String,
-    pub(in crate::command) refused: u64,
-    pub(in crate::command) requests: u64,
-    pub(in crate::command) first_us: u64,
-    pub(in crate::command) last_us: u64,
-    pub(in crate::command) limited_us: u64,
+pub(crate) struct KeyReport {
+    pub(crate) key: String,
+    pub(crate) refused: u64,
+    pub(crate) requests: u64,
+    pub(crate) first_us: u64,
+    pub(crate) last_us: u64,
+    pub(crate) limited_us: u64,
 }
 
 impl KeyReport {
@@ -70,7 +70,7 @@ impl KeyReport {
 
 impl Replayed<'_> {
     /// Returns the results, with up to `keys` keys of each limit.
-    pub(in crate::command) fn report(&self, config: &Path, keys: usize) -> ReplayReport {
+    pub(crate) fn report(&self, config: &Path, keys: usize) -> ReplayReport {
         let policy = self.loaded.rules.policy();
         let mut notes = self.input_notes();
         let mut limits = Vec::new();

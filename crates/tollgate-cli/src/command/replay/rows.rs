@@ -64,13 +64,13 @@ pub(super) fn hit_too(limit: &LimitReport) -> Option<String> {
 }
 
 /// `and 3 more keys`; `None` for zero.
-pub(in crate::command) fn more_keys(count: u64) -> Option<String> {
+pub(crate) fn more_keys(count: u64) -> Option<String> {
     let noun = if count == 1 { "key" } else { "keys" };
     (count > 0).then(|| format!("and {} more {noun}", format_grouped(count)))
 }
 
 /// `12.3 %`, in integers.
-pub(in crate::command) fn percent(part: u64, of: u64) -> String {
+pub(crate) fn percent(part: u64, of: u64) -> String {
     let tenths = (u128::from(part) * 1_000).checked_div(of.into()).unwrap_or(0);
     match tenths {
         0 if part > 0 => "< 0.1 %".into(),

@@ -1,19 +1,17 @@
 //! Decides the requests of a log, each at its own time.
 
 use super::tally::ReplayTally;
+use crate::command::Stop;
 use crate::command::lab::plot::Plot;
-use crate::command::lab::{self, Loaded, LogArguments, Progress, RequestReader, Stop, wanted};
+use crate::command::lab::{self, Loaded, LogArguments, Progress, RequestReader, wanted};
 use std::path::PathBuf;
 use tollgate::engine::{Gate, GateBuffers, Rules, Verdict, limit::Limit};
 use tollgate_core::LimitParams;
 use tollgate_logs::{InputStats, ReadOptions, Record};
 use tollgate_policy::facts::Facts;
 
-/// The number of requests between two reads of the clock.
-const PROGRESS_EVERY: u64 = 8_192;
-
 /// A finished replay.
-pub(in crate::command) struct Replayed<'l> {
+pub(crate) struct Replayed<'l> {
     pub(super) loaded: &'l Loaded,
     pub(super) tally: ReplayTally,
     pub(super) stats: InputStats,
@@ -21,7 +19,7 @@ pub(in crate::command) struct Replayed<'l> {
 }
 
 /// Decides requests by one policy.
-pub(in crate::command) struct Decider<'l> {
+pub(crate) struct Decider<'l> {
     gate: &'l Gate,
     rules: &'l Rules,
     work: GateBuffers,
@@ -31,7 +29,7 @@ pub(in crate::command) struct Decider<'l> {
 }
 
 impl<'l> Decider<'l> {
-    pub(in crate::command) fn new(loaded: &'l Loaded) -> Self {
+    pub(crate) fn new(loaded: &'l Loaded) -> Self {
         let limits = loaded.rules.policy().limits();
         Self {
             gate: &loaded.gate,
@@ -44,11 +42,7 @@ impl<'l> Decider<'l> {
 
     /// Decides a request. Slots are held for the duration of the response.
     #[inline]
-    pub(in crate::command) fn decide(
-        &mut self,
-        record: Record<'_>,
-        facts: &Facts<'_>,
-    ) -> Verdict<'l> {
+    pub(crate) fn decide(&mut self, record: Record<'_>, facts: &Facts<'_>) -> Verdict<'l> {
         let Self { gate, rules, work, .. } = self;
         let time_us = record.time_us();
         if self.has_slots && record.duration_us().is_some() {
@@ -65,7 +59,7 @@ impl<'l> Decider<'l> {
     }
 
     /// Takes back the buffers of a verdict.
-    pub(in crate::command) fn recycle(&mut self, verdict: Verdict<'l>) {
+    pub(crate) fn recycle(&mut self, verdict: Verdict<'l>) {
         self.work.recycle(verdict);
     }
 }
@@ -76,7 +70,7 @@ pub(super) fn is_concurrency(limit: &Limit) -> bool {
 }
 
 /// Replays logs against a policy. `is_drawn` says whether the plot will be drawn.
-pub(in crate::command) fn replay<'l>(
+pub(crate) fn replay<'l>(
     loaded: &'l Loaded,
     paths: &[PathBuf],
     reading: &LogArguments,
@@ -90,10 +84,7 @@ pub(in crate::command) fn replay<'l>(
     let mut reader = RequestReader::new(loaded, &options);
     let mut decider = Decider::new(loaded);
     let mut tally = ReplayTally::new(rules.policy().limits().len(), loaded.plot(), is_drawn);
-    let mut requests = 0_u64;
-    while let Some(record) =
-        logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
-    {
+    let stats = lab::read_requests(&mut logs, progress, |record| {
         reader.read(record, |facts| {
             let Some(facts) = facts else {
                 tally.ambiguous += 1;
@@ -103,18 +94,12 @@ pub(in crate::command) fn replay<'l>(
             tally.count(record, rules, facts, &verdict);
             decider.recycle(verdict);
         });
-        requests += 1;
-        if requests.is_multiple_of(PROGRESS_EVERY) {
-            let (read, all) = logs.progress();
-            progress.show(requests, all.map(|all| (read, all)));
-        }
-    }
-    let stats = lab::require_requests(logs.stats())?;
+    })?;
     Ok(Replayed { loaded, tally, stats, options })
 }
 
 impl Replayed<'_> {
-    pub(in crate::command) fn plot(&self) -> &Plot {
+    pub(crate) fn plot(&self) -> &Plot {
         &self.tally.plot
     }
 }

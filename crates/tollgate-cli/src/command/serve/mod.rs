@@ -3,9 +3,9 @@
 mod hint;
 mod signal;
 
-use super::{FAILED, FILE, UNUSABLE, exit_code_of, has_directory_entry};
+use super::{FAILED, FILE, Stop, UNUSABLE, has_directory_entry, print};
 use clap::ValueEnum;
-use std::io::{self, Write};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -82,45 +82,41 @@ enum LogFormat {
 const TRACES_WITHIN: Duration = Duration::from_secs(2);
 
 impl Serve {
-    pub(crate) fn run(self) -> ExitCode {
+    pub(crate) fn run(self) -> Result<ExitCode, Stop> {
         if self.print_default_config {
-            let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
-            return exit_code_of(result, ExitCode::SUCCESS);
+            return print(DEFAULT, 0);
         }
         // Must run before the first thread starts.
         let inherited = match InheritedSockets::from_env() {
             Ok(inherited) => inherited,
-            Err(error) => return cannot_start(&StartError::Inherit(error)),
+            Err(error) => return Ok(cannot_start(&StartError::Inherit(error))),
         };
         let _log = match log::start(self.log_format.into(), self.log) {
             Ok(log) => log,
-            Err(error) => return cannot_start(&StartError::System(error)),
+            Err(error) => return Ok(cannot_start(&StartError::System(error))),
         };
-        let metrics = match start_traces().and_then(|()| read_otlp(Signal::Metrics)) {
-            Ok(metrics) => metrics,
-            Err(error) => {
-                log::print(&format!("tollgate: {error}\n"));
-                return ExitCode::from(UNUSABLE);
-            }
-        };
+        let served = self.serve(inherited);
+        Ok(served.map_or_else(|error| cannot_start(&*error), |()| ExitCode::SUCCESS))
+    }
+
+    fn serve(&self, inherited: InheritedSockets) -> Result<(), Box<dyn Error>> {
+        let read_otlp = |signal| OtlpOptions::read(signal, |name| std::env::var(name).ok());
+        if let Some(options) = read_otlp(Signal::Traces)? {
+            trace::start(&options)?;
+        }
+        let metrics = read_otlp(Signal::Metrics)?;
         // Must run before any listener starts, so that no signal is lost.
-        let signals = match signal::Signals::new() {
-            Ok(signals) => signals,
-            Err(error) => return cannot_start(&StartError::System(error)),
-        };
+        let signals = signal::Signals::new().map_err(StartError::System)?;
         let config = self.config();
         let built_in = config.path().is_none();
-        let mut running = match Server::start_on(config, inherited) {
-            Ok(running) => running,
-            Err(error) => return cannot_start(&error),
-        };
-        if let Some(Err(error)) = metrics.map(|options| running.push_metrics(&options)) {
-            return cannot_start(&StartError::System(error));
+        let mut running = Server::start_on(config, inherited)?;
+        if let Some(options) = metrics {
+            running.push_metrics(&options).map_err(StartError::System)?;
         }
         announce(&running, built_in);
         signals.serve(running);
         trace::stop(TRACES_WITHIN);
-        ExitCode::SUCCESS
+        Ok(())
     }
 
     fn config(&self) -> Config {
@@ -133,30 +129,14 @@ impl Serve {
     }
 }
 
-type StartResult<T> = Result<T, Box<dyn std::error::Error>>;
-
-fn start_traces() -> StartResult<()> {
-    match read_otlp(Signal::Traces)? {
-        Some(options) => Ok(trace::start(&options)?),
-        None => Ok(()),
-    }
-}
-
-fn read_otlp(signal: Signal) -> StartResult<Option<OtlpOptions>> {
-    Ok(OtlpOptions::read(signal, |name| std::env::var(name).ok())?)
-}
-
-fn cannot_start(error: &StartError) -> ExitCode {
-    match error {
-        StartError::Config(error) if error.is_invalid() => {
-            log::print(&format!("{error}\n"));
-            ExitCode::from(FAILED)
-        }
-        _ => {
-            log::print(&format!("tollgate: {error}\n"));
-            ExitCode::from(UNUSABLE)
-        }
-    }
+/// Prints the error after the lines already logged, and returns the status.
+fn cannot_start(error: &(dyn Error + 'static)) -> ExitCode {
+    let (text, status) = match error.downcast_ref() {
+        Some(StartError::Config(error)) if error.is_invalid() => (format!("{error}\n"), FAILED),
+        _ => (format!("tollgate: {error}\n"), UNUSABLE),
+    };
+    log::print(&text);
+    ExitCode::from(status)
 }
 
 /// Prints the address of each front end.

@@ -10,8 +10,8 @@ mod tally;
 mod upstream;
 mod writer_thread;
 
-use super::FAILED;
-use super::lab::{self, Progress, Stop, file_name, unreadable, unwritable};
+use super::Stop;
+use super::lab::{self, Progress, file_name, unreadable, unwritable};
 pub(super) use play::play;
 use row_writer::RowWriter;
 use session::Session;
@@ -59,11 +59,7 @@ pub(crate) struct Simulate {
 }
 
 impl Simulate {
-    pub(crate) fn run(&self) -> ExitCode {
-        lab::exit_code(self.simulate().map(|()| ExitCode::SUCCESS), FAILED)
-    }
-
-    fn simulate(&self) -> Result<(), Stop> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let config = lab::config(self.config.as_deref())?;
         let loaded = lab::load(config, self.plot.is_some())?;
         let input = self.open()?;
@@ -84,7 +80,7 @@ impl Simulate {
         })
         .inspect_err(|_| progress.clear())?;
         progress.finish(session.tally.rows, session.summary());
-        self.draw(&session, config)
+        self.draw(&session, config).map(|()| ExitCode::SUCCESS)
     }
 
     fn draw(&self, session: &Session<'_>, config: &Path) -> Result<(), Stop> {

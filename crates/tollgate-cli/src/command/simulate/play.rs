@@ -2,14 +2,15 @@
 
 use super::session::Session;
 use super::tally::Tally;
-use crate::command::lab::{Loaded, Stop, unreadable};
+use crate::command::Stop;
+use crate::command::lab::{Loaded, unreadable};
 use std::fs::File;
 use std::path::Path;
 use tollgate_logs::{Lines, NextLine};
 use tollgate_server::front::http::decode::{self, BODY_BYTES_MAX};
 
 /// Decides the rows of a file up to `until_us`, or all. Returns the time of the last one.
-pub(in crate::command) fn play(
+pub(crate) fn play(
     loaded: &Loaded,
     path: &Path,
     until_us: Option<u64>,

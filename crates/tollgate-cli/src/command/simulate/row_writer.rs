@@ -56,7 +56,7 @@ impl RowWriter {
                 self.fields(out, time_us, verdict);
             }
             RowOutcome::Ended(settled, id) => {
-                self.settled(out, id, settled);
+                encode::settled(out, id, settled);
                 time(out, time_us);
                 self.no_fields(out, Some(200));
             }
@@ -67,15 +67,6 @@ impl RowWriter {
             }
         }
         out.extend_from_slice(b"}\n");
-    }
-
-    fn settled(&self, out: &mut Vec<u8>, id: &str, settled: &SettledReservation) {
-        out.extend_from_slice(b"{\"reservation\":");
-        encode::string(out, id);
-        out.extend_from_slice(b",\"charged\":");
-        encode::integer(out, settled.charged);
-        out.extend_from_slice(b",\"limits\":");
-        encode::rows(out, settled.rows());
     }
 
     fn fields(&mut self, out: &mut Vec<u8>, time_us: u64, verdict: &Verdict<'_>) {

@@ -86,10 +86,10 @@ fn duration(text: &str) -> Result<u64, String> {
 fn pauses(text: &str) -> Result<Pauses, String> {
     let (pause, every) = text.split_once('/').ok_or("write `FOR/EVERY`, such as `50ms/1s`")?;
     let (pause_us, every_us) = (parse_duration_us(pause)?, parse_duration_us(every)?);
-    match pause_us < every_us {
-        true => Ok(Pauses { every_us, pause_us }),
-        false => Err("a pause must be shorter than the time between two pauses".into()),
+    if pause_us >= every_us {
+        return Err("a pause must be shorter than the time between two pauses".into());
     }
+    Ok(Pauses { every_us, pause_us })
 }
 
 impl UpstreamModel {

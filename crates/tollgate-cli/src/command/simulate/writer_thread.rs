@@ -1,7 +1,7 @@
 //! The thread that writes results while the next ones are decided: a third of the work.
 
 use super::row_writer::{RowResult, RowWriter};
-use crate::command::lab::Stop;
+use crate::command::Stop;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};

@@ -7,19 +7,16 @@ mod rates;
 mod survey;
 mod text;
 
-use super::lab::{self, LogArguments, OutputForm, Progress, RequestReader, Stop, ambiguous_note};
+use super::lab::{self, LogArguments, OutputForm, Progress, RequestReader, ambiguous_note};
 use super::replay::replay;
-use super::{UNUSABLE, exit_code_of};
+use super::{Stop, print};
 use policy::Suggestion;
 use rates::PeakRates;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use survey::Survey;
 use tollgate_logs::{Field, InputStats, Record};
 
-/// The number of requests between two reads of the clock.
-const PROGRESS_EVERY: u64 = 8_192;
 /// The log fields that a suggestion needs.
 const FIELDS: [Field; 4] = [Field::Ip, Field::Method, Field::Path, Field::User];
 
@@ -44,11 +41,7 @@ pub(crate) struct Suggest {
 }
 
 impl Suggest {
-    pub(crate) fn run(&self) -> ExitCode {
-        lab::exit_code(self.suggest(), UNUSABLE)
-    }
-
-    fn suggest(&self) -> Result<ExitCode, Stop> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         for log in &self.logs {
             let is_read_twice = log.as_os_str() != "-"
                 && std::fs::metadata(log).map_err(|error| lab::unreadable(log, &error))?.is_file();
@@ -67,11 +60,12 @@ impl Suggest {
             OutputForm::Table => policy.clone(),
             OutputForm::Json => format!("{:#}\n", text::json(&suggestion, &policy)),
         };
-        let written = io::stdout().lock().write_all(text.as_bytes());
+        let printed = print(text, 0);
         if !self.quiet && self.reading.output() == OutputForm::Table {
             eprint!("{}", text::summary(&suggestion));
         }
-        Ok(exit_code_of(written, lab::input_status(&suggestion.input, ExitCode::SUCCESS)))
+        let status = lab::input_status(&suggestion.input, 0);
+        printed.map(|_| ExitCode::from(status))
     }
 
     /// Reads the logs three times. Returns the suggestion, and its policy with the results of the
@@ -111,20 +105,14 @@ impl Suggest {
         let mut logs = self.reading.open(&self.logs, options.clone(), &FIELDS)?;
         let no_limits = lab::load_text(Path::new("suggestion"), b"limits: []", false)?;
         let mut reader = RequestReader::new(&no_limits, &options);
-        let (mut requests, mut ambiguous) = (0_u64, 0);
-        while let Some(record) =
-            logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
-        {
-            match reader.read(record, |facts| facts.is_some()) {
-                true => take(record),
-                false => ambiguous += 1,
+        let mut ambiguous = 0;
+        let stats = lab::read_requests(&mut logs, progress, |record| {
+            if reader.read(record, |facts| facts.is_some()) {
+                take(record);
+            } else {
+                ambiguous += 1;
             }
-            requests += 1;
-            if requests.is_multiple_of(PROGRESS_EVERY) {
-                let (read, all) = logs.progress();
-                progress.show(requests, all.map(|all| (read, all)));
-            }
-        }
-        Ok((lab::require_requests(logs.stats())?, ambiguous))
+        })?;
+        Ok((stats, ambiguous))
     }
 }

@@ -6,13 +6,11 @@ mod screen;
 mod terminal;
 
 use super::admin::{AdminResponse, Client, ClientError, Target};
-use super::{FAILED, UNUSABLE, exit_code_of};
-use crate::command::admin::percent_encoded;
+use super::{FAILED, Stop, print, word};
 use clap::ValueEnum;
 use figures::{Figures, Rates};
 use screen::{Screen, SortBy, View};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -85,31 +83,13 @@ enum Window {
 }
 
 impl Measure {
-    const ALL: [Self; 4] = [Self::Refused, Self::Admitted, Self::Near, Self::Shadow];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Admitted => "admitted",
-            Self::Near => "near",
-            Self::Shadow => "shadow",
-        }
-    }
-
     fn next(self) -> Self {
-        let place = Self::ALL.iter().position(|one| *one == self).unwrap_or_default();
-        Self::ALL[(place + 1) % Self::ALL.len()]
+        let all = Self::value_variants();
+        all[(self as usize + 1) % all.len()]
     }
 }
 
 impl Window {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Minute => "1m",
-            Self::Hour => "1h",
-        }
-    }
-
     const fn other(self) -> Self {
         match self {
             Self::Minute => Self::Hour,
@@ -119,18 +99,9 @@ impl Window {
 }
 
 impl Top {
-    pub(crate) fn run(&self) -> ExitCode {
-        let done = self.target.client().and_then(|client| match self.once {
-            true => self.print_once(&client),
-            false => self.watch(&client),
-        });
-        match done {
-            Ok(code) => code,
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                ExitCode::from(UNUSABLE)
-            }
-        }
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
+        let client = self.target.client()?;
+        if self.once { self.print_once(&client) } else { self.watch(&client) }
     }
 
     fn view(&self) -> View {
@@ -145,9 +116,8 @@ impl Top {
     }
 
     /// Prints one screen, with rates measured over one second.
-    fn print_once(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let runtime = client.runtime()?;
-        let (figures, rates, top) = runtime.block_on(async {
+    fn print_once(&self, client: &Client) -> Result<ExitCode, Stop> {
+        let read = client.runtime()?.block_on(async {
             let mut events = client.events("/v1/live").await?;
             let mut seen: Vec<Figures> = Vec::new();
             while seen.len() < 2 {
@@ -160,8 +130,9 @@ impl Top {
             }
             let rates = Rates::between(&seen[0], &seen[1]);
             let top = client.call_async("GET", &top_path(&self.view()), None).await?;
-            Ok((seen.swap_remove(1), rates, top))
-        })?;
+            Ok::<_, ClientError>((seen.swap_remove(1), rates, top))
+        });
+        let (figures, rates, top) = read?;
         if top.status != 200 {
             eprintln!("tollgate: {}", top.json()["detail"].as_str().unwrap_or("no top keys"));
             return Ok(ExitCode::from(FAILED));
@@ -182,29 +153,21 @@ impl Top {
                 lines.iter().map(|line| format!("{line}\n")).collect()
             }
         };
-        let written = io::stdout().lock().write_all(text.as_bytes());
-        Ok(exit_code_of(written, ExitCode::SUCCESS))
+        print(text, 0)
     }
 
     #[cfg(not(unix))]
-    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
+    fn watch(&self, client: &Client) -> Result<ExitCode, Stop> {
         self.print_once(client)
     }
 
     /// Shows the screen until `q`.
     #[cfg(unix)]
-    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let mut terminal = match terminal::Terminal::open() {
-            Ok(terminal) => terminal,
-            Err(_) => {
-                eprintln!("tollgate: `top` needs a terminal; `tollgate top --once` prints once");
-                return Ok(ExitCode::from(UNUSABLE));
-            }
-        };
-        let runtime = client.runtime()?;
-        let written = runtime.block_on(self.show(client, &mut terminal));
-        drop(terminal);
-        written.map(|written| exit_code_of(written, ExitCode::SUCCESS))
+    fn watch(&self, client: &Client) -> Result<ExitCode, Stop> {
+        let why = "`top` needs a terminal; `tollgate top --once` prints once";
+        let mut terminal =
+            terminal::Terminal::open().map_err(|_| Stop::Unusable(why.to_owned()))?;
+        client.runtime()?.block_on(self.show(client, &mut terminal))
     }
 
     #[cfg(unix)]
@@ -212,7 +175,7 @@ impl Top {
         &self,
         client: &Client,
         terminal: &mut terminal::Terminal,
-    ) -> Result<io::Result<()>, ClientError> {
+    ) -> Result<ExitCode, Stop> {
         let mut view = self.view();
         let (mut figures, mut rates) = (Figures::default(), Rates::default());
         let mut top = Value::Null;
@@ -222,7 +185,7 @@ impl Top {
         loop {
             tokio::select! {
                 key = terminal.key() => match view.press(key) {
-                    screen::Pressed::Quit => return Ok(Ok(())),
+                    screen::Pressed::Quit => return Ok(ExitCode::SUCCESS),
                     screen::Pressed::OtherKeys => top = read_top(client, &view).await,
                     screen::Pressed::Nothing => {}
                 },
@@ -247,9 +210,7 @@ impl Top {
                 lines.insert(1, message.chars().take(width).collect());
                 lines.truncate(height);
             }
-            if let Err(error) = terminal.draw(&lines) {
-                return Ok(Err(error));
-            }
+            terminal.draw(&lines).map_err(|error| Stop::unwritten(&error))?;
         }
     }
 }
@@ -277,7 +238,7 @@ async fn next_event(
 
 fn top_path(view: &View) -> String {
     let scope = if view.is_fleet { "fleet" } else { "node" };
-    let (by, window) = (percent_encoded(view.by.word()), view.window.word());
+    let (by, window) = (word(view.by), word(view.window));
     format!("/v1/top?by={by}&window={window}&scope={scope}&count=20")
 }
 

@@ -4,11 +4,11 @@ mod plot;
 mod read;
 mod totals;
 
+use super::lab::unwritable;
 use super::table::{plain, table};
-use super::{FAILED, UNUSABLE, exit_code_of};
+use super::{FAILED, Stop, print};
 use read::{ReadUsage, UsageFinding};
 use serde_json::json;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate::store::ProcessClock;
@@ -74,14 +74,14 @@ fn parse_time(text: &str) -> Result<u64, String> {
 }
 
 impl Usage {
-    pub(crate) fn run(&self) -> ExitCode {
+    pub(crate) fn run(&self) -> Result<ExitCode, Stop> {
         let UsageCommand::Report(report) = &self.command;
         report.run()
     }
 }
 
 impl Report {
-    fn run(&self) -> ExitCode {
+    fn run(&self) -> Result<ExitCode, Stop> {
         let is_wanted = |time_us: u64| {
             self.since.is_none_or(|since| time_us >= since)
                 && self.until.is_none_or(|until| time_us < until)
@@ -91,31 +91,20 @@ impl Report {
             if is_wanted(time_us) {
                 totals.add(time_us, row);
             }
-        });
-        let read = match read {
-            Ok(read) => read,
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                return ExitCode::from(UNUSABLE);
-            }
-        };
+        })?;
         if let Some(choices) = totals.missing_attribute() {
-            let by = plain(self.by.name());
-            eprintln!("tollgate: no row has `{by}`; --by takes {}", plain(&choices));
-            return ExitCode::from(UNUSABLE);
+            let (by, choices) = (plain(self.by.name()), plain(&choices));
+            return Err(Stop::Unusable(format!("no row has `{by}`; --by takes {choices}")));
         }
         for finding in &read.findings {
             eprintln!("{finding}");
         }
-        if let Some(path) = &self.plot
-            && let Err(error) = std::fs::write(path, plot::svg(&totals, &read))
-        {
-            eprintln!("tollgate: cannot write {}: {error}", path.display());
-            return ExitCode::from(UNUSABLE);
+        if let Some(path) = &self.plot {
+            let svg = plot::svg(&totals, &read);
+            std::fs::write(path, svg).map_err(|error| unwritable(path, &error))?;
         }
         let found = read.findings.iter().any(UsageFinding::is_error);
-        let status = if found { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
-        exit_code_of(io::stdout().write_all(self.text(&totals, &read).as_bytes()), status)
+        print(self.text(&totals, &read), if found { FAILED } else { 0 })
     }
 
     fn text(&self, totals: &Totals, read: &ReadUsage) -> String {

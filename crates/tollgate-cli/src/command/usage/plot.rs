@@ -72,10 +72,7 @@ fn bars(totals: &Totals) -> Bars {
     let start_us = first_us / width_us * width_us;
     let mut sums = vec![UnitSums::default(); ((last_us - start_us) / width_us + 1) as usize];
     for (time_us, units) in times {
-        let bar = &mut sums[((time_us - start_us) / width_us) as usize];
-        bar.admitted = bar.admitted.saturating_add(units.admitted);
-        bar.refused = bar.refused.saturating_add(units.refused);
-        bar.given_back = bar.given_back.saturating_add(units.given_back);
+        sums[((time_us - start_us) / width_us) as usize].add(*units);
     }
     Bars { start_us, width_us, sums }
 }

@@ -2,7 +2,6 @@
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,34 +20,57 @@ pub(super) struct ReadUsage {
 }
 
 /// A problem in the usage files.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UsageFinding {
     /// The file was given twice.
+    #[error("{}: the same file was given before; counted once", .0.display())]
     Copy(PathBuf),
     /// The file before this one is missing.
+    #[error("{}: continues {previous}, which was not given", .file.display())]
     Missing { file: PathBuf, previous: String },
     /// The file before this one was changed.
+    #[error("{}: {previous} was changed after this file began", .file.display())]
     Changed { file: PathBuf, previous: String },
     /// The number of rows in an interval differs from the number in its last line.
+    #[error("{}:{line}: the interval has {found} rows, and the node wrote {counted}", .file.display())]
     Rows { file: PathBuf, line: usize, found: u64, counted: u64 },
     /// The lines above were changed after the node wrote them.
+    #[error("{}:{line}: lines above were changed or removed", .file.display())]
     Edited { file: PathBuf, line: usize },
     /// A line is invalid.
+    #[error("{}:{line}: not a line of a usage file; left out", .file.display())]
     Damaged { file: PathBuf, line: usize },
     /// Lines follow the last line of the process or of the file. None of them counts.
+    #[error("{}:{line}: lines were added after the last line of the node; left out", .file.display())]
     AfterEnd { file: PathBuf, line: usize },
     /// Rows follow the last complete interval. None of them counts.
+    #[error(
+        "{}:{line}: {rows} rows are unsealed: no complete interval has them; left out{}",
+        .file.display(),
+        if *.is_open { ". The node may be writing them" } else { "" }
+    )]
     Unsealed { file: PathBuf, line: usize, rows: u64, is_open: bool },
     /// The newest file of a chain has no last line.
+    #[error(
+        "{}: still open or cut off: it has no last line; counted up to {}",
+        .file.display(),
+        .last_end.as_deref().unwrap_or("its start")
+    )]
     Open { file: PathBuf, last_end: Option<String> },
     /// Units of this time are missing.
+    #[error("{}: units from {from} to {to} are missing: {reason}", .file.display())]
     Gap { file: PathBuf, from: String, to: String, reason: String },
 }
 
 /// The error for a file that cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum UsageFileError {
+    #[error("cannot read {}: {}", .0.display(), .1)]
     Unreadable(PathBuf, io::Error),
+    #[error(
+        "{} is not a usage file: its first line has no `tollgate_usage`; give files that `usage.file` of a policy names",
+        .0.display()
+    )]
     NoUsageFile(PathBuf),
 }
 
@@ -108,7 +130,7 @@ impl<'a> OpenedFile<'a> {
             }
         })?;
         let header = header.ok_or_else(|| UsageFileError::NoUsageFile(path.into()))?;
-        Ok(Self { path, header, sha256: hex_digest(hash), last_seal, last_line })
+        Ok(Self { path, header, sha256: hex::lower(&hash.finalize()), last_seal, last_line })
     }
 
     /// Whether a node may still write to the file: it has neither a last line nor a successor.
@@ -134,9 +156,10 @@ impl<'a> OpenedFile<'a> {
             other.header.node == self.header.node
                 && other.path.file_name().is_some_and(|name| *name == *wanted.file)
         };
-        Some(match all.iter().any(has_name) {
-            true => UsageFinding::Changed { file, previous },
-            false => UsageFinding::Missing { file, previous },
+        Some(if all.iter().any(has_name) {
+            UsageFinding::Changed { file, previous }
+        } else {
+            UsageFinding::Missing { file, previous }
         })
     }
 
@@ -179,8 +202,8 @@ impl<'a> OpenedFile<'a> {
                     }
                     // Only files of an earlier version have no hashes at all.
                     has_hashes |= sha256.is_some();
-                    let is_same =
-                        sha256.map_or(!has_hashes, |sha256| sha256 == hex_digest(hash.clone()));
+                    let known = hex::lower(&hash.clone().finalize());
+                    let is_same = sha256.map_or(!has_hashes, |sha256| sha256 == known);
                     // All later hashes differ too.
                     if !is_edited && !is_same {
                         is_edited = true;
@@ -209,12 +232,6 @@ impl<'a> OpenedFile<'a> {
     }
 }
 
-fn hex_digest(hash: Sha256) -> String {
-    let mut text = String::new();
-    hex::push(&mut text, hex::LOWER, &hash.finalize());
-    text
-}
-
 /// Calls `see` with the number and the bytes of each line, including its end.
 fn each_line(path: &Path, mut see: impl FnMut(usize, &[u8])) -> Result<(), UsageFileError> {
     let failed = |error| UsageFileError::Unreadable(path.into(), error);
@@ -234,66 +251,5 @@ impl UsageFinding {
     /// Whether the report may be wrong.
     pub(super) fn is_error(&self) -> bool {
         !matches!(self, Self::Copy(_) | Self::Open { .. } | Self::Unsealed { is_open: true, .. })
-    }
-}
-
-impl fmt::Display for UsageFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Copy(file) => {
-                write!(f, "{}: the same file was given before; counted once", file.display())
-            }
-            Self::Missing { file, previous } => {
-                write!(f, "{}: continues {previous}, which was not given", file.display())
-            }
-            Self::Changed { file, previous } => {
-                write!(f, "{}: {previous} was changed after this file began", file.display())
-            }
-            Self::Rows { file, line, found, counted } => write!(
-                f,
-                "{}:{line}: the interval has {found} rows, and the node wrote {counted}",
-                file.display()
-            ),
-            Self::Edited { file, line } => {
-                write!(f, "{}:{line}: lines above were changed or removed", file.display())
-            }
-            Self::Damaged { file, line } => {
-                write!(f, "{}:{line}: not a line of a usage file; left out", file.display())
-            }
-            Self::AfterEnd { file, line } => write!(
-                f,
-                "{}:{line}: lines were added after the last line of the node; left out",
-                file.display()
-            ),
-            Self::Unsealed { file, line, rows, is_open } => write!(
-                f,
-                "{}:{line}: {rows} rows are unsealed: no complete interval has them; left out{}",
-                file.display(),
-                if *is_open { ". The node may be writing them" } else { "" }
-            ),
-            Self::Open { file, last_end } => write!(
-                f,
-                "{}: still open or cut off: it has no last line; counted up to {}",
-                file.display(),
-                last_end.as_deref().unwrap_or("its start")
-            ),
-            Self::Gap { file, from, to, reason } => {
-                write!(f, "{}: units from {from} to {to} are missing: {reason}", file.display())
-            }
-        }
-    }
-}
-
-impl fmt::Display for UsageFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
-            Self::NoUsageFile(file) => write!(
-                f,
-                "{} is not a usage file: its first line has no `tollgate_usage`; \
-                 give files that `usage.file` of a policy names",
-                file.display()
-            ),
-        }
     }
 }

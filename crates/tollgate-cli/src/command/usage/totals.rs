@@ -79,10 +79,10 @@ impl UnitSums {
         json!({"admitted": admitted, "refused": refused, "given_back": given_back, "used": used})
     }
 
-    fn add(&mut self, row: &UsageRow) {
-        self.admitted = self.admitted.saturating_add(row.admitted);
-        self.refused = self.refused.saturating_add(row.refused);
-        self.given_back = self.given_back.saturating_add(row.given_back);
+    pub(super) fn add(&mut self, other: Self) {
+        self.admitted = self.admitted.saturating_add(other.admitted);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.given_back = self.given_back.saturating_add(other.given_back);
     }
 }
 
@@ -92,7 +92,9 @@ impl Totals {
     }
 
     pub(super) fn add(&mut self, time_us: u64, row: &UsageRow) {
-        self.times.entry(time_us).or_default().add(row);
+        let UsageRow { admitted, refused, given_back, .. } = *row;
+        let units = UnitSums { admitted, refused, given_back };
+        self.times.entry(time_us).or_default().add(units);
         for attribute in row.key.iter().flatten().map(|(attribute, _)| attribute) {
             if !self.attributes.contains(attribute) {
                 self.attributes.insert(attribute.clone());
@@ -100,12 +102,8 @@ impl Totals {
         }
         let group = self.by.group(row);
         match self.groups.get_mut(group) {
-            Some(sums) => sums.add(row),
-            None => {
-                let mut sums = UnitSums::default();
-                sums.add(row);
-                self.groups.insert(group.into(), sums);
-            }
+            Some(sums) => sums.add(units),
+            None => drop(self.groups.insert(group.into(), units)),
         }
     }
 
@@ -131,10 +129,8 @@ impl Totals {
     }
 
     pub(super) fn total(&self) -> UnitSums {
-        self.times.values().fold(UnitSums::default(), |sum, one| UnitSums {
-            admitted: sum.admitted.saturating_add(one.admitted),
-            refused: sum.refused.saturating_add(one.refused),
-            given_back: sum.given_back.saturating_add(one.given_back),
-        })
+        let mut total = UnitSums::default();
+        self.times.values().for_each(|sums| total.add(*sums));
+        total
     }
 }

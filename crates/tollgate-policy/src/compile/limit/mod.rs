@@ -78,10 +78,8 @@ fn limit(
     let counting = counting(entry, params.as_ref(), consistency, report);
     let on_response = outcome::on_response(&entry.on_response, report);
     // If the limit's own parameters have errors, the candidate is skipped: it would repeat them.
-    let candidate = match is_sound {
-        true => candidate::candidate(entry, (consistency, counting), report),
-        false => None,
-    };
+    let candidate =
+        if is_sound { candidate::candidate(entry, (consistency, counting), report) } else { None };
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
     if let Some(params) = &params {

@@ -4,18 +4,16 @@
 use super::decode::AdminBody;
 use super::encode::{KeyView, TierView};
 use super::watch::top::{self, ResolvedAttribute};
-use super::{Admin, AdminResponse, Operator, json_response};
+use super::{Admin, AdminResponse, json_response};
 use crate::front::problem::Problem;
-use crate::node::modes::{
-    OverrideChange, OverrideError, OverrideOutcome, OverrideScope, mode_name,
-};
+use crate::node::modes::{OverrideChange, OverrideError, OverrideOutcome, OverrideScope};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tollgate::StoreError;
 use tollgate::engine::Rules;
 use tollgate::store::Store;
-use tollgate_observe::audit::AuditEntry;
+use tollgate_observe::audit::{AuditActor, AuditEntry};
 use tollgate_observe::time::rfc3339;
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
@@ -67,7 +65,7 @@ impl Admin {
     /// block all.
     pub(super) async fn change_key(
         &self,
-        operator: &Operator,
+        operator: &AuditActor,
         body: &AdminBody,
         change: KeyChange,
     ) -> Result<AdminResponse, Problem> {
@@ -84,11 +82,8 @@ impl Admin {
         };
         before.retain(|view| named.is_some() || is_whole(view.key()));
         if before.is_empty() {
-            return Err(Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "nothing changed: no limit has exactly these key attributes; give all attributes of a limit's key, or name a `limit` that is not off",
-            )
-            .at("attributes"));
+            let why = "no limit has exactly these key attributes; give all attributes of a limit's key, or name a `limit` that is not off";
+            return Err(other_attributes(why));
         }
         if !attributes.is_empty() {
             require_used_attributes(&before)?;
@@ -108,18 +103,26 @@ impl Admin {
         let shown: BTreeMap<&str, String> =
             before.iter().flat_map(|view| view.key().clone()).collect();
         let target = json!({"limits": names, "attributes": shown});
-        let record = ChangeRecord { what: change.name(), target, before: json!(before), after };
-        self.write_audit(operator, &record, None).await?;
+        let mut entry = AuditEntry {
+            time: String::new(),
+            who: operator.clone(),
+            what: change.name(),
+            target,
+            before: json!(before),
+            after,
+            error: None,
+        };
+        self.write_audit(&mut entry).await?;
         for name in &names {
             let done = match change {
                 KeyChange::Reset => self.node.gate.reset(&rules, &facts, Some(name)).await,
                 _ => self.node.gate.block(&rules, now_us, &facts, Some(name), until_us).await,
             };
             if let Err(error) = done {
-                let problem = store_problem(&error);
                 // The first line announced more than happened.
-                let _ = self.write_audit(operator, &record, Some(error.to_string())).await;
-                return Err(problem);
+                entry.error = Some(error.to_string());
+                let _ = self.write_audit(&mut entry).await;
+                return Err(store_problem(&error));
             }
         }
         let mut response = json!({"limits": names});
@@ -134,7 +137,7 @@ impl Admin {
     /// Overrides the mode of limits, or with `None` clears an override.
     pub(super) async fn change_mode(
         &self,
-        operator: &Operator,
+        operator: &AuditActor,
         name: &str,
         scope: Option<OverrideScope>,
         mode: Option<Mode>,
@@ -142,13 +145,13 @@ impl Admin {
         let is_shared = self.node.gate.store().is_shared();
         let default = if is_shared { OverrideScope::Fleet } else { OverrideScope::Node };
         let scope = scope.unwrap_or(default);
-        let change = OverrideChange { name, mode, scope, who: operator.who() };
+        let change = OverrideChange { name, mode, scope, who: operator.clone() };
         let OverrideOutcome { before, after, is_masked, was_overridden } =
             self.node.change_override(&change).await.map_err(|error| match error {
                 OverrideError::UnknownLimit => no_such_limit(&self.node.gate.rules(), name),
                 error => override_problem(&error),
             })?;
-        let word = |mode: Option<Mode>| mode.map_or("mixed", mode_name);
+        let word = |mode: Option<Mode>| mode.map_or("mixed", Mode::word);
         let mut response = json!({
             "name": name,
             "scope": scope,
@@ -175,21 +178,27 @@ impl Admin {
     }
 
     /// Reloads the policy file. The result is a second line in the audit log.
-    pub(super) async fn reload(&self, operator: &Operator) -> Result<AdminResponse, Problem> {
+    pub(super) async fn reload(&self, operator: &AuditActor) -> Result<AdminResponse, Problem> {
         let generation = || self.node.gate.rules().generation();
-        let before = json!({"generation": generation()});
-        let mut record =
-            ChangeRecord { what: "reload", target: Value::Null, before, after: Value::Null };
-        self.write_audit(operator, &record, None).await?;
+        let mut entry = AuditEntry {
+            time: String::new(),
+            who: operator.clone(),
+            what: "reload",
+            target: Value::Null,
+            before: json!({"generation": generation()}),
+            after: Value::Null,
+            error: None,
+        };
+        self.write_audit(&mut entry).await?;
         let reloaded = self.control.reload().await;
-        record.what = "reload.done";
-        record.after = json!({"generation": generation()});
-        let error = reloaded.as_ref().err().map(ToString::to_string);
-        let recorded = self.write_audit(operator, &record, error).await;
+        entry.what = "reload.done";
+        entry.after = json!({"generation": generation()});
+        entry.error = reloaded.as_ref().err().map(ToString::to_string);
+        let recorded = self.write_audit(&mut entry).await;
         match reloaded {
             Ok(()) => {
                 recorded?;
-                Ok(json_response(StatusCode::OK, &record.after))
+                Ok(json_response(StatusCode::OK, &entry.after))
             }
             Err(failure) => {
                 let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
@@ -212,36 +221,16 @@ impl Admin {
         Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
     }
 
-    async fn write_audit(
-        &self,
-        operator: &Operator,
-        record: &ChangeRecord,
-        error: Option<String>,
-    ) -> Result<(), Problem> {
-        let entry = AuditEntry {
-            time: rfc3339(self.node.clock.now_us()),
-            who: operator.who(),
-            what: record.what,
-            target: record.target.clone(),
-            before: record.before.clone(),
-            after: record.after.clone(),
-            error,
-        };
-        self.node.record(&entry).await.map_err(|why| unrecorded(&why))
+    /// Writes a line of the audit log, with the present time.
+    async fn write_audit(&self, entry: &mut AuditEntry<'static>) -> Result<(), Problem> {
+        entry.time = rfc3339(self.node.clock.now_us());
+        self.node.record(entry).await.map_err(|why| unrecorded(&why))
     }
 }
 
 /// The end of the last block.
 fn last_block(views: &[KeyView<'_>]) -> Option<u64> {
     views.iter().filter_map(KeyView::blocked_until_us).max()
-}
-
-/// A change, as recorded in the audit log.
-struct ChangeRecord {
-    what: &'static str,
-    target: Value,
-    before: Value,
-    after: Value,
 }
 
 /// Refuses `user=42` for a limit that counts all requests together: the change would be for
@@ -251,10 +240,15 @@ fn require_used_attributes(views: &[KeyView<'_>]) -> Result<(), Problem> {
         return Ok(());
     };
     let limit = view.name();
-    let detail = format!(
-        "nothing changed: the key of `{limit}` has none of these attributes; give those that `inspect` shows, or none for the requests that have none"
-    );
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).at("attributes"))
+    Err(other_attributes(&format!(
+        "the key of `{limit}` has none of these attributes; give those that `inspect` shows, or none for the requests that have none"
+    )))
+}
+
+/// The error for attributes that are not those of a key.
+fn other_attributes(why: &str) -> Problem {
+    let detail = format!("nothing changed: {why}");
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).at("attributes")
 }
 
 /// The limit's name, if a limit has it.
@@ -293,10 +287,8 @@ pub(super) fn facts<'r>(
     let mut facts = rules.facts(Default::default());
     facts.set_ambiguous_paths(paths);
     for ResolvedAttribute { name, value, is_canonical } in attributes {
-        let set = match is_canonical {
-            true => facts.set_canonical(name, value),
-            false => facts.set(name, value),
-        };
+        let set =
+            if *is_canonical { facts.set_canonical(name, value) } else { facts.set(name, value) };
         set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
     }
     Ok(facts)

@@ -2,7 +2,7 @@
 
 use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
-use crate::node::modes::{ListedOverride, mode_name};
+use crate::node::modes::ListedOverride;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -153,8 +153,8 @@ impl<'a> LimitView<'a> {
         let tiers = limit.tiers.iter();
         Self {
             name: &limit.name,
-            mode: mode_name(limit.mode),
-            configured: mode_name(configured),
+            mode: limit.mode.word(),
+            configured: configured.word(),
             overridden,
             key: KeyNamesView::of(limit),
             params: NumbersView::new(limit.params.as_ref()),
@@ -390,7 +390,7 @@ impl<'a> KeyView<'a> {
         let key = names.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
             name: &limit.name,
-            mode: mode_name(limit.mode),
+            mode: limit.mode.word(),
             key: key.collect(),
             params: NumbersView::new(None),
             used: None,

@@ -76,18 +76,6 @@ pub struct Admin {
 /// A complete answer.
 type AdminResponse = hyper::Response<Bytes>;
 
-/// A caller who sent the token.
-struct Operator {
-    peer: SocketAddr,
-    fingerprint: String,
-}
-
-impl Operator {
-    fn who(&self) -> AuditActor {
-        AuditActor { peer: self.peer.to_string(), token: self.fingerprint.clone() }
-    }
-}
-
 impl Admin {
     /// Creates the front end of `node`.
     pub fn new(node: Arc<Node>, access: Access, control: Arc<dyn PolicyControl>) -> Self {
@@ -200,7 +188,7 @@ impl Admin {
         &self,
         route: AdminRoute,
         scope: Option<OverrideScope>,
-        operator: &Operator,
+        operator: &AuditActor,
         body: &decode::AdminBody,
     ) -> Result<AdminResponse, Problem> {
         let change = match route {
@@ -228,8 +216,8 @@ impl Admin {
         }
     }
 
-    /// Authenticates a caller by its token.
-    fn authenticate(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
+    /// Authenticates a caller by its token. Returns its entry for the audit log.
+    fn authenticate(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<AuditActor, Problem> {
         let access = self.access.load();
         let denied = |why: AdminDenial| self.node.metrics.admin_denied(why);
         let Some(token) = &access.token else {
@@ -253,7 +241,7 @@ impl Admin {
             return Err(unauthorised("this is not the token of `admin.token`"));
         }
         self.address_throttle.clear(peer.ip());
-        Ok(Operator { peer, fingerprint: token.fingerprint() })
+        Ok(AuditActor { peer: peer.to_string(), token: token.fingerprint() })
     }
 
     fn ready(&self) -> AdminResponse {

@@ -1,6 +1,5 @@
 //! Operations of the process that the admin API can call.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use tollgate_policy::Diagnostic;
@@ -37,18 +36,11 @@ pub struct LastReload {
 }
 
 /// The reason why a file was not put in force.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, thiserror::Error)]
+#[error("{message}")]
 pub struct ReloadFailure {
     /// The reason in one line.
     pub message: String,
     /// Faults of the file, if it was readable.
     pub diagnostics: Vec<Diagnostic>,
 }
-
-impl fmt::Display for ReloadFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ReloadFailure {}

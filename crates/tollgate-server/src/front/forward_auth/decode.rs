@@ -3,8 +3,8 @@
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Uri};
-use std::fmt;
 use tollgate_policy::hex::{Plus, percent_encode, unescape};
+use tollgate_policy::limit::is_named;
 use tollgate_policy::policy::Policy;
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{Ambiguity, Override};
@@ -24,21 +24,28 @@ pub(super) struct AuthRequest {
 
 /// The reason to deny a request without a decision: the service could read the request differently
 /// from how it would be counted.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AmbiguousRequest {
     /// A fragment: some services cut a target at `#`, others do not.
+    #[error("the target has a fragment")]
     Fragment,
-    /// A header that some services treat like a counted one.
+    /// A header that some services treat like a counted one. JSON escapes no character of its name.
+    #[error("the header {0} looks like one that counts")]
     Alias(HeaderName),
     /// Two headers with contradicting descriptions of the request: the client wrote one of them.
+    #[error("two headers name different {}s", .0.name())]
     Contradiction(RequestPart),
     /// A header that makes some services replace the path or the method.
+    #[error("the header {0} differs from the request")]
     Override(HeaderName),
     /// The client's query contains the parameters of the call: either side may have written them.
+    #[error("the query repeats parameters of the call")]
     Parameters,
     /// A malformed head of the call, which contains the client's headers.
+    #[error("the request's head is malformed")]
     Head,
     /// An ambiguous path, or an attribute with two values.
+    #[error("{0}")]
     Read(Box<Ambiguity>),
 }
 
@@ -51,15 +58,22 @@ pub(super) enum RequestPart {
 }
 
 /// A call without an answer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AuthRequestError {
     /// The caller is not a trusted proxy.
+    #[error("the client is not in `trusted_proxies`; add the proxy's address there")]
     Untrusted,
     /// These headers are missing or malformed.
+    #[error("the client is in `trusted_proxies`, but sends no valid {0}; see docs/forward-auth")]
     MissingHeader(&'static str),
     /// An unknown or malformed parameter: its name, and its value unless it may be secret.
+    #[error(
+        "`{}` is not a parameter; the parameters are policy=NAME, deny_status=401, 403 or 429, and cost=N",
+        .0.escape_debug()
+    )]
     Parameter(Box<str>),
     /// An unknown limit.
+    #[error("no limit is named `{}`", .0.escape_debug())]
     Limit(Box<str>),
 }
 
@@ -268,11 +282,8 @@ fn loggable_parameter(pair: &str) -> &str {
 
 /// The limit with this name, or all limits of an entry with `keys`.
 fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
-    let is_meant = |limit: &str| {
-        limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
-    };
     let limits = policy.nameable_limits();
-    limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
+    limits.filter(|(_, limit)| is_named(&limit.name, name)).map(|(place, _)| place).collect()
 }
 
 impl RequestPart {
@@ -296,45 +307,6 @@ impl AmbiguousRequest {
             Self::Parameters => "parameters",
             Self::Head => "head",
             Self::Read(ambiguity) => ambiguity.reason(),
-        }
-    }
-}
-
-impl fmt::Display for AmbiguousRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fragment => f.write_str("the target has a fragment"),
-            // A header name has no character that needs escaping in JSON.
-            Self::Alias(name) => write!(f, "the header {name} looks like one that counts"),
-            Self::Contradiction(part) => {
-                write!(f, "two headers name different {}s", part.name())
-            }
-            Self::Override(name) => write!(f, "the header {name} differs from the request"),
-            Self::Parameters => f.write_str("the query repeats parameters of the call"),
-            Self::Head => f.write_str("the request's head is malformed"),
-            Self::Read(ambiguity) => ambiguity.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for AuthRequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Untrusted => {
-                f.write_str("the client is not in `trusted_proxies`; add the proxy's address there")
-            }
-            Self::MissingHeader(names) => {
-                write!(
-                    f,
-                    "the client is in `trusted_proxies`, but sends no valid {names}; see docs/forward-auth"
-                )
-            }
-            Self::Parameter(pair) => write!(
-                f,
-                "`{}` is not a parameter; the parameters are policy=NAME, deny_status=401, 403 or 429, and cost=N",
-                pair.escape_debug()
-            ),
-            Self::Limit(name) => write!(f, "no limit is named `{}`", name.escape_debug()),
         }
     }
 }

@@ -18,10 +18,10 @@ pub(super) fn check(
     node: &Node,
     request: &HealthCheckRequest,
 ) -> Result<HealthCheckResponse, Status> {
-    match is_known(request) {
-        true => Ok(HealthCheckResponse { status: serving_status(node.health.is_ready()) }),
-        false => Err(Status::new(NOT_FOUND, "there is no such service")),
+    if !is_known(request) {
+        return Err(Status::new(NOT_FOUND, "there is no such service"));
     }
+    Ok(HealthCheckResponse { status: serving_status(node.health.is_ready()) })
 }
 
 /// Streams the health now and after every change. The watch ends with its connection, and does not

@@ -78,9 +78,9 @@ fn respond(question: ServerReflectionRequest) -> ServerReflectionResponse {
         let (error_code, error_message) = (i32::from(code), message.to_owned());
         MessageResponse::Error(ErrorResponse { error_code, error_message })
     };
-    let named = |name: &str| match name.is_empty() {
-        true => error(INVALID_ARGUMENT, "nothing was asked for"),
-        false => error(NOT_FOUND, "there is no such file, service or message"),
+    let named = |name: &str| match name {
+        "" => error(INVALID_ARGUMENT, "nothing was asked for"),
+        _ => error(NOT_FOUND, "there is no such file, service or message"),
     };
     let message_response = match &question.message_request {
         Some(MessageRequest::ListServices(_)) => {

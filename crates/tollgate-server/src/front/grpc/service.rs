@@ -125,13 +125,11 @@ impl RateLimitService {
         let decided = deadline.wait(decided).await;
         let late = || node.gate.check_multi_without_store(&rules, now_us, charged, gate_buffers);
         let charged = decided.unwrap_or_else(late);
-        let refunded = match given_back.is_empty() {
-            true => None,
-            false => {
-                let refunded = node.gate.refund_multi(&rules, now_us, given_back);
-                deadline.wait(refunded).await.and_then(Result::ok)
-            }
-        };
+        let mut refunded = None;
+        if !given_back.is_empty() {
+            let refunding = node.gate.refund_multi(&rules, now_us, given_back);
+            refunded = deadline.wait(refunding).await.and_then(Result::ok);
+        }
         let descriptors = parts.iter().map(|one| DescriptorDecision {
             rows: match (one.is_refund, &refunded) {
                 (true, Some(refunded)) => refunded.rows(one.part).collect(),

@@ -131,17 +131,14 @@ impl CheckApi {
         let now_us = self.node.clock.now_us();
         let body = decode::body(bytes, op).map_err(CheckProblem::BadBody)?;
         let id = body.reservation.as_deref().unwrap_or_default();
-        let end = match op {
-            Op::Settle => ReservationEnd::Settle(body.cost.unwrap_or(1)),
-            _ => ReservationEnd::Cancel,
-        };
         let gate = &self.node.gate;
         let ending = match op {
             Op::Settle => {
+                let end = ReservationEnd::Settle(body.cost.unwrap_or(1));
                 let report = UpstreamReport::new(body.outcome.unwrap_or(UpstreamOutcome::Ok));
                 gate.end_reporting(now_us, id, end, report.after(body.latency_us))
             }
-            _ => gate.end(now_us, id, end),
+            _ => gate.end(now_us, id, ReservationEnd::Cancel),
         };
         let settled = ending.await.map_err(CheckProblem::Reservation)?;
         answer.lines.extend_from_slice(JSON_HEADERS);

@@ -74,37 +74,28 @@ pub(crate) trait HasTable<const W: usize> {
     fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<W>;
 }
 
-impl HasTable<1> for Shard {
-    #[inline]
-    fn table(&self) -> &CellTable<1> {
-        &self.narrow
-    }
+macro_rules! has_table {
+    ($words:literal, $table:ident) => {
+        impl HasTable<$words> for Shard {
+            #[inline]
+            fn table(&self) -> &CellTable<$words> {
+                &self.$table
+            }
 
-    #[inline]
-    fn table_and_slab(&mut self) -> (&mut CellTable<1>, &mut Slab) {
-        (&mut self.narrow, &mut self.slab)
-    }
+            #[inline]
+            fn table_and_slab(&mut self) -> (&mut CellTable<$words>, &mut Slab) {
+                (&mut self.$table, &mut self.slab)
+            }
 
-    fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<1> {
-        &shared.locations.narrow[self.number]
-    }
+            fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<$words> {
+                &shared.locations.$table[self.number]
+            }
+        }
+    };
 }
 
-impl HasTable<2> for Shard {
-    #[inline]
-    fn table(&self) -> &CellTable<2> {
-        &self.wide
-    }
-
-    #[inline]
-    fn table_and_slab(&mut self) -> (&mut CellTable<2>, &mut Slab) {
-        (&mut self.wide, &mut self.slab)
-    }
-
-    fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<2> {
-        &shared.locations.wide[self.number]
-    }
-}
+has_table!(1, narrow);
+has_table!(2, wide);
 
 /// Where threads find the arrays of all shards.
 #[derive(Debug)]

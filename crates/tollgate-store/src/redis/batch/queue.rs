@@ -4,13 +4,14 @@ use super::fast_batch::read_single_reply;
 use super::rows::{DecideReply, replay_rows};
 use super::{Batch, DecideRequest, DecideRequests};
 use crate::redis::client::connection::ScriptCall;
+use crate::sync::lock_mutex;
 use crate::{Answer, StoreError, StoreErrorKind};
 use ahash::RandomState;
 use redis::Value;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::yield_now;
 
@@ -116,7 +117,7 @@ impl Queue {
         let charges = requests.iter().map(|request| request.charges.len()).sum();
         self.limit.acquire(count)?;
         let (reply, receiver) = oneshot::channel();
-        let mut waiting = self.lock();
+        let mut waiting = lock_mutex(&self.waiting);
         let pending = waiting.batch_with_room(scope, now_us, count, charges);
         requests.into_iter().for_each(|request| pending.batch.push(request));
         pending.waiters.push(Waiter { requests: count, reply });
@@ -129,7 +130,7 @@ impl Queue {
     /// Queues a batch again, ahead of all others.
     pub(crate) fn put_back(&self, pending: PendingBatch) {
         self.limit.acquire_unchecked(pending.requests());
-        let mut waiting = self.lock();
+        let mut waiting = lock_mutex(&self.waiting);
         waiting.first = waiting.first.wrapping_sub(1);
         waiting.requests += pending.requests();
         waiting.batches.push_front(pending);
@@ -144,7 +145,7 @@ impl Queue {
         let enough = enough.clamp(1, BATCH_REQUESTS_MAX);
         loop {
             let woken = wakes.notified();
-            if self.lock().requests < enough {
+            if lock_mutex(&self.waiting).requests < enough {
                 woken.await;
                 continue;
             }
@@ -170,7 +171,7 @@ impl Queue {
 
     fn pop(&self, enough: usize) -> Vec<PendingBatch> {
         let (mut popped, mut requests) = (Vec::new(), 0);
-        let mut waiting = self.lock();
+        let mut waiting = lock_mutex(&self.waiting);
         if waiting.requests < enough {
             return popped;
         }
@@ -195,7 +196,7 @@ impl Queue {
 
     /// Removes all batches.
     pub(crate) fn drain(&self) -> Vec<PendingBatch> {
-        let mut waiting = self.lock();
+        let mut waiting = lock_mutex(&self.waiting);
         std::iter::from_fn(|| waiting.pop(&self.limit)).collect()
     }
 
@@ -204,12 +205,7 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().batches.is_empty()
-    }
-
-    /// Locks the queue. A panic leaves it consistent, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, WaitingBatches> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.waiting).batches.is_empty()
     }
 }
 

@@ -109,9 +109,10 @@ impl ScriptCall {
         command.arg("EVALSHA").arg(&*script.sha);
         // Redis refuses declared keys of several slots, even with `allow-cross-slot-keys`.
         let declares_keys = scope != BatchScope::Primary;
-        match declares_keys {
-            true => command.arg(keys).arg(&tables.keys),
-            false => command.arg(0),
+        if declares_keys {
+            command.arg(keys).arg(&tables.keys)
+        } else {
+            command.arg(0)
         };
         match now_us {
             None => command.arg(""),

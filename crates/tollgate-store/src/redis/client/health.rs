@@ -1,9 +1,10 @@
 //! Health of one server: a circuit breaker for failures, a tracker for rejected scripts.
 
 use crate::redis::RedisOptions;
+use crate::sync::lock_mutex;
 use crate::{StoreError, StoreErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// A circuit breaker: opens after `breaker_errors` failures in a row, closes when a probe succeeds.
@@ -98,7 +99,7 @@ struct RefusedScript {
 impl RefusalTracker {
     /// Records a refusal of this script. Returns whether it is the first.
     pub(crate) fn record_refusal(&self, script: &'static str) -> bool {
-        let mut refused = self.lock();
+        let mut refused = lock_mutex(&self.refused);
         match refused.as_mut() {
             Some(known) => {
                 if known.script == script {
@@ -119,7 +120,7 @@ impl RefusalTracker {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
-        let mut refused = self.lock();
+        let mut refused = lock_mutex(&self.refused);
         let Some(known) = refused.as_mut().filter(|known| known.script == script) else {
             return false;
         };
@@ -130,10 +131,6 @@ impl RefusalTracker {
             self.any.store(false, Ordering::Relaxed);
         }
         is_over
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RefusedScript>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,8 +11,9 @@ use super::server::Server;
 use crate::ProcessClock;
 use crate::redis::batch::queue::{PendingBatch, RequestRows};
 use crate::redis::batch::rows::replay_rows;
+use crate::sync::lock_mutex;
 use redis::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::time::timeout;
 
 /// The interval of replica checks, and the delay of a search after a failure.
@@ -31,13 +32,9 @@ struct ReplicaState {
 }
 
 impl ReplicaLink {
-    fn lock(&self) -> MutexGuard<'_, ReplicaState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Drops a failed replica; the next search follows after a while.
     fn forget(&self, link: &Arc<Link>) {
-        let mut found = self.lock();
+        let mut found = lock_mutex(&self.0);
         if found.link.take_if(|own| Arc::ptr_eq(own, link)).is_some() {
             found.looked_us = ProcessClock.now_us();
         }
@@ -70,7 +67,7 @@ impl Server {
 
     /// The connection to a replica, if there is one. Starts a search or check in the background.
     fn replica_link(self: &Arc<Self>) -> Option<Arc<Link>> {
-        let mut found = self.replica.lock();
+        let mut found = lock_mutex(&self.replica.0);
         let is_due = ProcessClock.now_us().saturating_sub(found.looked_us) >= LOOK_EVERY_US;
         if is_due && !found.is_looking {
             found.is_looking = true;
@@ -106,13 +103,13 @@ impl Server {
 
 /// Checks the current replica, or finds another one.
 async fn look(server: Arc<Server>) {
-    let known = server.replica.lock().link.clone().filter(|link| !link.is_closed());
+    let known = lock_mutex(&server.replica.0).link.clone().filter(|link| !link.is_closed());
     let link = match known {
         Some(link) if follows(&link).await => Some(link),
         _ => server.find_replica().await,
     };
     let looked_us = ProcessClock.now_us();
-    *server.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
+    *lock_mutex(&server.replica.0) = ReplicaState { link, looked_us, is_looking: false };
 }
 
 /// Whether the server is a replica that is connected to its primary.

@@ -14,11 +14,12 @@ use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, Re
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
 use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
+use crate::sync::lock_mutex;
 use crate::{ChargeMode, StoreError};
 use smallvec::smallvec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
@@ -130,13 +131,9 @@ impl Server {
     /// Adds a queue and connections for the requests of one thread.
     fn start_thread_queue(self: &Arc<Self>, runtime: &Handle, connections: usize) -> Arc<Queue> {
         let queue = Arc::new(Queue::new(&self.queue_limit, self.cluster.strong_count() > 0));
-        self.thread_queues().push(Arc::clone(&queue));
+        lock_mutex(&self.thread_queues).push(Arc::clone(&queue));
         (0..connections).for_each(|_| self.start_connection_task(runtime, &queue));
         queue
-    }
-
-    fn thread_queues(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Queue>>> {
-        self.thread_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn stop(&self) {
@@ -210,12 +207,13 @@ impl Server {
     }
 
     pub(crate) fn has_waiting_requests(&self) -> bool {
-        !self.queue.is_empty() || self.thread_queues().iter().any(|queue| !queue.is_empty())
+        !self.queue.is_empty()
+            || lock_mutex(&self.thread_queues).iter().any(|queue| !queue.is_empty())
     }
 
     /// Fails all waiting requests.
     pub(crate) fn fail_all(&self, error: &StoreError) {
-        let own = self.thread_queues().clone();
+        let own = lock_mutex(&self.thread_queues).clone();
         for queue in own.iter().chain([&self.queue]) {
             queue.drain().into_iter().for_each(|pending| pending.fail(error));
         }
@@ -241,7 +239,8 @@ impl Server {
     fn connected_queue(&self, preferred: Option<Arc<Queue>>) -> Arc<Queue> {
         let connected = |queue: &Arc<Queue>| queue.is_connected();
         let shared = || Arc::clone(&self.queue);
-        let other = || self.thread_queues().iter().find(|queue| connected(queue)).cloned();
+        let other =
+            || lock_mutex(&self.thread_queues).iter().find(|queue| connected(queue)).cloned();
         let shared_if_connected = || connected(&self.queue).then(shared);
         let found = preferred.filter(connected).or_else(shared_if_connected).or_else(other);
         found.unwrap_or_else(shared)

@@ -3,9 +3,10 @@
 //! Jitter prevents processes that lost a server from reconnecting all at once.
 
 use super::server::ServerContext;
+use crate::sync::lock_mutex;
 use ahash::RandomState;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -67,15 +68,11 @@ impl TaskSupervisor {
                 }
             }
         });
-        self.lock().push(supervisor.abort_handle());
+        lock_mutex(&self.0).push(supervisor.abort_handle());
     }
 
     pub(crate) fn stop(&self) {
-        self.lock().drain(..).for_each(|task| task.abort());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.0).drain(..).for_each(|task| task.abort());
     }
 }
 

@@ -27,12 +27,13 @@ use super::client::supervise::TaskSupervisor;
 use super::key::KeyNamer;
 use super::{BootClock, slot_of};
 use crate::lease::{LeaseTerms, SpentUnits};
+use crate::sync::lock_mutex;
 use crate::{Answer, Charge, LeaseSettings, ParamsId, StoreError, StoreErrorKind};
 use primary_monitors::PrimaryMonitors;
 use registry::{LeaseRegistry, LeasedLimit};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use table::{LeaseAddress, LeaseDecision, LeaseTable};
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, LimitParams};
@@ -185,13 +186,13 @@ impl Leases {
     }
 
     fn last_error(&self) -> StoreError {
-        let error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let error = lock_mutex(&self.last_error).clone();
         error.unwrap_or_else(|| StoreError::new(StoreErrorKind::Unreachable, ""))
     }
 
     fn record_result<T>(&self, result: &Result<T, StoreError>) {
         let error = result.as_ref().err().cloned();
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        *lock_mutex(&self.last_error) = error;
     }
 
     /// Counts a request for a key without a lease. A busy key gets one.

@@ -246,9 +246,12 @@ impl Leases {
         let changed = self.monitors.finish_check(&server, now_us, reading.ok());
         let grace_us = self.registry.grace_us();
         if let Some(began) = self.monitors.update_grace_period(&server, now_us, grace_us) {
-            servers.shared().options.notify(|observer| match began {
-                true => observer.grace_period_began(&server.name),
-                false => observer.grace_period_ended(&server.name),
+            servers.shared().options.notify(|observer| {
+                if began {
+                    observer.grace_period_began(&server.name)
+                } else {
+                    observer.grace_period_ended(&server.name)
+                }
             });
         }
         if changed {

@@ -367,9 +367,10 @@ impl LeaseEntry {
         // A cost that never fits is no demand, and the store need not be asked while the units left
         // are known.
         if charge.cost > leased.cost_max {
-            return match self.lease.snapshot().is_recent(now_us, leased.terms.lifetime_us / 2) {
-                true => LeaseDecision::Refused(self.refusal(now_us, charge, leased)),
-                false => LeaseDecision::Direct,
+            return if self.lease.snapshot().is_recent(now_us, leased.terms.lifetime_us / 2) {
+                LeaseDecision::Refused(self.refusal(now_us, charge, leased))
+            } else {
+                LeaseDecision::Direct
             };
         }
         let spent = if counted {

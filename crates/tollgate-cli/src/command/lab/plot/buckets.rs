@@ -43,23 +43,23 @@ const SHOWN_MAX: u64 = 120;
 
 /// The requests in one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::command) struct Count {
-    pub(in crate::command) admitted: u64,
-    pub(in crate::command) refused: u64,
+pub(crate) struct Count {
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
 }
 
 impl Count {
-    pub(in crate::command) fn total(self) -> u64 {
+    pub(crate) fn total(self) -> u64 {
         self.admitted + self.refused
     }
 
     /// Counts one request.
-    pub(in crate::command) fn count(&mut self, admitted: bool) {
+    pub(crate) fn count(&mut self, admitted: bool) {
         *(if admitted { &mut self.admitted } else { &mut self.refused }) += 1;
     }
 
     /// Adds two counts.
-    pub(in crate::command) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         let admitted = self.admitted + other.admitted;
         Self { admitted, refused: self.refused + other.refused }
     }
@@ -67,7 +67,7 @@ impl Count {
 
 /// Counts for several series in buckets of one width, aligned to the epoch.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct Buckets {
+pub(crate) struct Buckets {
     series: usize,
     width_us: u64,
     /// The number of the first bucket since the epoch.
@@ -77,41 +77,41 @@ pub(in crate::command) struct Buckets {
 }
 
 impl Buckets {
-    pub(in crate::command) fn new(series: usize) -> Self {
+    pub(crate) fn new(series: usize) -> Self {
         Self { series, width_us: COUNTED_US[0], first: 0, counts: Vec::new() }
     }
 
     /// Returns the counts of the bucket that contains an instant, one for each series.
-    pub(in crate::command) fn at(&mut self, time_us: u64) -> &mut [Count] {
+    pub(crate) fn at(&mut self, time_us: u64) -> &mut [Count] {
         let start = self.reach(time_us) * self.series;
         &mut self.counts[start..start + self.series]
     }
 
     /// The number of buckets.
-    pub(in crate::command) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.counts.len() / self.series
     }
 
-    pub(in crate::command) fn width_us(&self) -> u64 {
+    pub(crate) fn width_us(&self) -> u64 {
         self.width_us
     }
 
-    pub(in crate::command) fn start_us(&self) -> u64 {
+    pub(crate) fn start_us(&self) -> u64 {
         self.first * self.width_us
     }
 
     /// The counts of one series, bucket by bucket.
-    pub(in crate::command) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
+    pub(crate) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
         self.counts.chunks_exact(self.series).map(move |bucket| bucket[index])
     }
 
     /// The sum of one series.
-    pub(in crate::command) fn total(&self, index: usize) -> Count {
+    pub(crate) fn total(&self, index: usize) -> Count {
         self.series(index).fold(Count::default(), Count::plus)
     }
 
     /// Merges the counts into as few buckets as fit a picture.
-    pub(in crate::command) fn for_show(&self) -> Self {
+    pub(crate) fn for_show(&self) -> Self {
         let last = self.first + (self.len() as u64).saturating_sub(1);
         let fits = |width_us: u64| {
             let per = width_us / self.width_us;

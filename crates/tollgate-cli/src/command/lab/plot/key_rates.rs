@@ -12,7 +12,7 @@ pub(super) type Rate = (u64, u64);
 
 /// The keys of one limit, each with its rate.
 #[derive(Debug, Default)]
-pub(in crate::command) struct KeyRates {
+pub(crate) struct KeyRates {
     /// Rates by a hash of the key that is keyed already.
     by_key: FxHashMap<u64, Rate>,
     is_full: bool,

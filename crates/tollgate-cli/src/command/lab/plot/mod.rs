@@ -8,9 +8,9 @@ mod buckets;
 mod key_rates;
 mod svg;
 
-pub(in crate::command) use buckets::{Buckets, Count};
-pub(in crate::command) use key_rates::KeyRates;
-pub(in crate::command) use svg::{LeftOut, Legend, Picture};
+pub(crate) use buckets::{Buckets, Count};
+pub(crate) use key_rates::KeyRates;
+pub(crate) use svg::{LeftOut, Legend, Picture};
 
 use key_rates::Rate;
 use std::ops::Range;
@@ -23,7 +23,7 @@ const PANELS_MAX: usize = 32;
 
 /// The counts of a run, and the names of the limits.
 #[derive(Debug)]
-pub(in crate::command) struct Plot {
+pub(crate) struct Plot {
     limits: Vec<Panel>,
     /// Counts of all requests first, then of each limit.
     buckets: Buckets,
@@ -33,40 +33,40 @@ pub(in crate::command) struct Plot {
 
 /// Counts over time, in steps of equal width.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct Series {
-    pub(in crate::command) start_us: u64,
-    pub(in crate::command) width_us: u64,
+pub(crate) struct Series {
+    pub(crate) start_us: u64,
+    pub(crate) width_us: u64,
     /// Counts of all requests first, then of each limit.
-    pub(in crate::command) counts: Vec<Vec<Count>>,
+    pub(crate) counts: Vec<Vec<Count>>,
 }
 
 /// One limit's own decision on a request.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::command) struct LimitAnswer {
+pub(crate) struct LimitAnswer {
     /// The index of the limit.
-    pub(in crate::command) limit: usize,
-    pub(in crate::command) admitted: bool,
+    pub(crate) limit: usize,
+    pub(crate) admitted: bool,
     /// A hash of the key.
-    pub(in crate::command) key: u64,
+    pub(crate) key: u64,
     /// The requests that the key's tier allows, and in which time; `None` if the limit has no rate,
     /// or if requests differ in cost.
-    pub(in crate::command) rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
 }
 
 /// The texts of one limit's panel.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct Panel {
+pub(crate) struct Panel {
     /// The name of the limit.
-    pub(in crate::command) name: String,
+    pub(crate) name: String,
     /// The algorithm, the parameters, the key and the mode.
-    pub(in crate::command) description: String,
+    pub(crate) description: String,
     /// The names of the lower and the upper part of a bar.
-    pub(in crate::command) words: [&'static str; 2],
+    pub(crate) words: [&'static str; 2],
 }
 
 impl Panel {
     /// Creates a panel of admitted and refused requests.
-    pub(in crate::command) fn new(name: String, description: String) -> Self {
+    pub(crate) fn new(name: String, description: String) -> Self {
         Self { name, description, words: ["admitted", "refused"] }
     }
 
@@ -80,7 +80,7 @@ impl Panel {
 
 impl LimitAnswer {
     /// Returns the decision of a row, whose limit must be an element of `limits`.
-    pub(in crate::command) fn new(limits: &[Limit], row: &Row<'_>) -> Option<Self> {
+    pub(crate) fn new(limits: &[Limit], row: &Row<'_>) -> Option<Self> {
         // Bars count requests, so the rate must be in requests too; that works if all cost the
         // same.
         let rate = match row.limit.cost {
@@ -97,14 +97,14 @@ impl LimitAnswer {
 }
 
 impl Plot {
-    pub(in crate::command) fn new(limits: Vec<Panel>) -> Self {
+    pub(crate) fn new(limits: Vec<Panel>) -> Self {
         let buckets = Buckets::new(limits.len() + 1);
         let rates = limits.iter().map(|_| KeyRates::default()).collect();
         Self { limits, buckets, rates }
     }
 
     /// Counts one request: the decision, and the own decision of each limit that applied.
-    pub(in crate::command) fn count(
+    pub(crate) fn count(
         &mut self,
         time_us: u64,
         admitted: bool,
@@ -126,14 +126,14 @@ impl Plot {
     }
 
     /// Returns the counts over time, for all requests and for each limit.
-    pub(in crate::command) fn series(&self) -> Series {
+    pub(crate) fn series(&self) -> Series {
         let shown = self.buckets.for_show();
         let counts = (0..=self.limits.len()).map(|series| shown.series(series).collect());
         Series { start_us: shown.start_us(), width_us: shown.width_us(), counts: counts.collect() }
     }
 
     /// Draws the picture with this title.
-    pub(in crate::command) fn svg(&self, title: &str) -> String {
+    pub(crate) fn svg(&self, title: &str) -> String {
         let shown = self.buckets.for_show();
         let (drawn, left_out) = shown.busiest(1..self.limits.len() + 1);
         let description = "admitted when every enforced limit admits";
@@ -153,7 +153,7 @@ impl Plot {
 impl Buckets {
     /// Returns the series to draw: first by refusals, then by requests. Also returns how many are
     /// left out.
-    pub(in crate::command) fn busiest(&self, series: Range<usize>) -> (Vec<usize>, LeftOut) {
+    pub(crate) fn busiest(&self, series: Range<usize>) -> (Vec<usize>, LeftOut) {
         let all = series.len();
         let mut drawn: Vec<usize> = series.filter(|one| self.total(*one).total() > 0).collect();
         let idle = all - drawn.len();

@@ -19,24 +19,24 @@ const OUTLINE: &str = ".o{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke
 @media(prefers-color-scheme:dark){.o{stroke:#0d1117}}";
 
 /// The meaning of the colours.
-pub(in crate::command) struct Legend {
+pub(crate) struct Legend {
     /// The labels of the lower and the upper part of a bar.
-    pub(in crate::command) labels: [&'static str; 2],
+    pub(crate) labels: [&'static str; 2],
     /// The distance between the two labels.
-    pub(in crate::command) apart: u64,
+    pub(crate) apart: u64,
 }
 
 /// The numbers of panels that are not drawn.
 #[derive(Clone, Copy, Default)]
-pub(in crate::command) struct LeftOut {
+pub(crate) struct LeftOut {
     /// Panels left out because others had more refusals.
-    pub(in crate::command) minor: usize,
+    pub(crate) minor: usize,
     /// Panels left out because they had no requests.
-    pub(in crate::command) idle: usize,
+    pub(crate) idle: usize,
 }
 
 /// A picture in progress, drawn panel by panel.
-pub(in crate::command) struct Picture {
+pub(crate) struct Picture {
     canvas: Canvas,
     width_us: u64,
     buckets: u64,
@@ -49,12 +49,7 @@ pub(in crate::command) struct Picture {
 impl Picture {
     /// Starts a picture with this number of panels. `about` follows the text about the bars' width
     /// and start.
-    pub(in crate::command) fn new(
-        title: &str,
-        about: &str,
-        shown: &Buckets,
-        panels: usize,
-    ) -> Self {
+    pub(crate) fn new(title: &str, about: &str, shown: &Buckets, panels: usize) -> Self {
         let (width_us, buckets) = (shown.width_us(), (shown.len() as u64).max(1));
         let height = TOP + panels as u64 * PANEL_HEIGHT + BOTTOM;
         let canvas = Canvas::new(title, LEFT, (WIDTH, height), OUTLINE);
@@ -70,7 +65,7 @@ impl Picture {
     }
 
     /// Draws the next panel.
-    pub(in crate::command) fn panel(
+    pub(crate) fn panel(
         &mut self,
         panel: &Panel,
         counts: impl Iterator<Item = Count>,
@@ -99,7 +94,7 @@ impl Picture {
     }
 
     /// Adds the time axis and the legend.
-    pub(in crate::command) fn finish(mut self, legend: &Legend, left_out: LeftOut) -> String {
+    pub(crate) fn finish(mut self, legend: &Legend, left_out: LeftOut) -> String {
         let base = TOP + self.panels * PANEL_HEIGHT;
         for (x, label) in self.bars(base, 0).time_marks() {
             let class = if x + 200 > WIDTH { "m e" } else { "m c" };

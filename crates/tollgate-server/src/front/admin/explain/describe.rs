@@ -48,7 +48,8 @@ impl From<(String, String)> for DescribedAttribute {
 }
 
 /// The description is not a valid request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {detail}")]
 pub struct InvalidDescription {
     /// The invalid attribute.
     pub field: String,
@@ -61,14 +62,6 @@ impl InvalidDescription {
         Self { field: field.to_owned(), detail: why.to_string() }
     }
 }
-
-impl fmt::Display for InvalidDescription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.detail)
-    }
-}
-
-impl std::error::Error for InvalidDescription {}
 
 impl DescribedRequest {
     /// Creates the request with these attributes, sent by this peer.

@@ -4,7 +4,6 @@ use super::describe::DescribedRequest;
 use super::words;
 use crate::front::admin::encode::{NumbersView, TierView, optional_seconds, seconds};
 use crate::front::http::encode;
-use crate::node::modes::mode_name;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tollgate::engine::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation, Rules};
@@ -175,7 +174,7 @@ impl Viewer<'_, '_> {
         };
         ExplainedLimitView {
             name: &limit.name,
-            mode: mode_name(limit.mode),
+            mode: limit.mode.word(),
             applies: *applicability == Applicability::Applies,
             why_not: self.why_not(applicability, unmet.as_ref()),
             unmet,
@@ -223,9 +222,11 @@ impl Viewer<'_, '_> {
     }
 
     fn conditions_text(&self, conditions: &[Condition]) -> String {
-        let text = |one: &Condition| match self.is_secret(&one.attribute) {
-            true => format!("{} is what the policy says", one.attribute),
-            false => format!("{} is {}", one.attribute, one.patterns.join(" or ")),
+        let text = |one: &Condition| {
+            let is_secret = self.is_secret(&one.attribute);
+            let patterns = || one.patterns.join(" or ");
+            let is = if is_secret { "what the policy says".to_owned() } else { patterns() };
+            format!("{} is {is}", one.attribute)
         };
         conditions.iter().map(text).collect::<Vec<_>>().join(" and ")
     }

@@ -3,7 +3,6 @@
 use super::{EventSource, push_event};
 use crate::front::admin::Admin;
 use crate::front::gateway::UpstreamStatus;
-use crate::node::modes::mode_name;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -132,7 +131,7 @@ impl Admin {
             limits: counted
                 .into_iter()
                 .map(|limit| {
-                    let mode = mode_name(place(&limit.name).1);
+                    let mode = place(&limit.name).1.word();
                     LiveLimit::new(limit.name.clone(), mode, &limit.counts)
                 })
                 .collect(),

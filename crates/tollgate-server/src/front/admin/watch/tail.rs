@@ -16,6 +16,7 @@ use tollgate_observe::keys::ShownKey;
 use tollgate_observe::tail::{SAMPLE_ALL, TailDecision, TailFilter, TailReader};
 use tollgate_observe::time::rfc3339;
 use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::is_named;
 
 /// Limit of attributes in a filter.
 const ATTRIBUTES_MAX: usize = 8;
@@ -52,16 +53,10 @@ impl Admin {
             Some(text) => sample(&text)?,
         };
         let rules = self.node.gate.rules();
-        if let Some(name) = &limit {
-            let covers = |known: &str| {
-                known
-                    .strip_prefix(&**name)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            let mut names = rules.policy().nameable_limits().map(|(_, limit)| &*limit.name);
-            if !names.any(covers) {
-                return Err(change::no_such_limit(&rules, name).at("limit"));
-            }
+        if let Some(name) = &limit
+            && !rules.policy().nameable_limits().any(|(_, limit)| is_named(&limit.name, name))
+        {
+            return Err(change::no_such_limit(&rules, name).at("limit"));
         }
         let attributes = query.into_rest();
         if attributes.len() > ATTRIBUTES_MAX {

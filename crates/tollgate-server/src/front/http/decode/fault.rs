@@ -21,56 +21,80 @@ pub struct BadRequest {
 }
 
 /// The fault of a body or a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Too many bytes.
+    #[error("larger than {BODY_BYTES_MAX} bytes")]
     TooLarge,
     /// Not UTF-8 at this byte.
+    #[error("not JSON: not UTF-8 after byte {0}")]
     NotUtf8(usize),
     /// Not JSON, or more than one JSON value.
+    #[error("not JSON: {0}")]
     NotJson(Box<str>),
     /// JSON of the wrong type.
+    #[error("{0}")]
     Type(Box<str>),
     /// An unknown member; has the known ones.
+    #[error("unknown member; the members are {}", quoted(.0.members().map(Member::as_str)))]
     Unknown(MemberSet),
     /// A member given twice.
+    #[error("given twice; name it once")]
     Repeated,
     /// A required member is missing.
+    #[error("missing; this operation needs it")]
     Missing,
     /// A member of another operation.
+    #[error("not a member of `{}`; remove it or change `op`", .0.as_str())]
     NotForThisOp(Op),
     /// An operation that does not exist.
+    #[error("unknown operation; use one of {}", quoted(Op::ALL.into_iter().map(Op::as_str)))]
     NoSuchOp,
     /// A cost below zero.
+    #[error("negative; a cost is 0 or more")]
     Negative,
     /// A cost with a fraction, or above the largest integer.
+    #[error("not a whole number from 0 to {}", u64::MAX)]
     NotAnInteger,
     /// An instant that is not a number.
+    #[error("not a number; time is in seconds since 1970, such as 1700000000.25")]
     TimeNotANumber,
     /// An instant before 1970.
+    #[error("negative; time starts at 0, in seconds since 1970")]
     TimeNegative,
     /// An instant after the year 2255.
+    #[error("too late; time ends at 9007199254.740991, in seconds since 1970")]
     TimeTooLate,
     /// An instant that is not a whole number of microseconds.
+    #[error("finer than a microsecond; use at most six decimals")]
     TimeTooFine,
     /// An invalid time to live.
+    #[error("{0}")]
     NotADuration(Box<str>),
     /// A time to live of zero, or of more than an hour.
+    #[error("out of range; a reservation lives from 1ms to 1h")]
     TtlOutOfRange,
     /// Too many attributes.
+    #[error("more than {ATTRIBUTES_MAX} attributes")]
     TooManyAttributes,
     /// An attribute without a name.
+    #[error("an attribute without a name")]
     NameEmpty,
     /// An attribute name that is too long.
+    #[error("a name longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
     /// An attribute value that is too long.
+    #[error("a value longer than {VALUE_BYTES_MAX} bytes")]
     ValueTooLong,
     /// A reservation id that is empty or too long.
+    #[error("a reservation has from 1 to {RESERVATION_BYTES_MAX} bytes")]
     ReservationLength,
     /// A latency that is not a number of seconds, or more than an hour.
+    #[error("not a time; a latency is from 0 to 3600 seconds, such as 0.012")]
     Latency,
     /// An unknown outcome.
+    #[error("unknown outcome; use `ok` or `overloaded`")]
     NoSuchOutcome,
 }
 
@@ -128,59 +152,8 @@ impl fmt::Display for BadRequest {
     }
 }
 
-fn names<'a>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'a str>) -> fmt::Result {
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    f.write_str(&names.join(", "))
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge => write!(f, "larger than {BODY_BYTES_MAX} bytes"),
-            Self::NotUtf8(valid) => write!(f, "not JSON: not UTF-8 after byte {valid}"),
-            Self::NotJson(what) => write!(f, "not JSON: {what}"),
-            Self::Type(what) => f.write_str(what),
-            Self::Unknown(known) => {
-                f.write_str("unknown member; the members are ")?;
-                let known = Member::ALL.into_iter().filter(|member| known.has(*member));
-                names(f, known.map(Member::as_str))
-            }
-            Self::Repeated => f.write_str("given twice; name it once"),
-            Self::Missing => f.write_str("missing; this operation needs it"),
-            Self::NotForThisOp(op) => {
-                write!(f, "not a member of `{}`; remove it or change `op`", op.as_str())
-            }
-            Self::NoSuchOp => {
-                f.write_str("unknown operation; use one of ")?;
-                names(f, Op::ALL.into_iter().map(Op::as_str))
-            }
-            Self::Negative => f.write_str("negative; a cost is 0 or more"),
-            Self::NotAnInteger => {
-                write!(f, "not a whole number from 0 to {}", u64::MAX)
-            }
-            Self::TimeNotANumber => {
-                f.write_str("not a number; time is in seconds since 1970, such as 1700000000.25")
-            }
-            Self::TimeNegative => f.write_str("negative; time starts at 0, in seconds since 1970"),
-            Self::TimeTooLate => {
-                f.write_str("too late; time ends at 9007199254.740991, in seconds since 1970")
-            }
-            Self::TimeTooFine => f.write_str("finer than a microsecond; use at most six decimals"),
-            Self::NotADuration(why) => f.write_str(why),
-            Self::TtlOutOfRange => f.write_str("out of range; a reservation lives from 1ms to 1h"),
-            Self::TooManyAttributes => write!(f, "more than {ATTRIBUTES_MAX} attributes"),
-            Self::NameEmpty => f.write_str("an attribute without a name"),
-            Self::NameTooLong => write!(f, "a name longer than {NAME_BYTES_MAX} bytes"),
-            Self::ValueTooLong => write!(f, "a value longer than {VALUE_BYTES_MAX} bytes"),
-            Self::ReservationLength => {
-                write!(f, "a reservation has from 1 to {RESERVATION_BYTES_MAX} bytes")
-            }
-            Self::Latency => {
-                f.write_str("not a time; a latency is from 0 to 3600 seconds, such as 0.012")
-            }
-            Self::NoSuchOutcome => f.write_str("unknown outcome; use `ok` or `overloaded`"),
-        }
-    }
+fn quoted(names: impl Iterator<Item = &'static str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 impl std::error::Error for BadRequest {}

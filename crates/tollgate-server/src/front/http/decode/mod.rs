@@ -168,6 +168,10 @@ impl MemberSet {
     pub(super) const fn has(self, member: Member) -> bool {
         self.0 & (1 << member as u8) != 0
     }
+
+    fn members(self) -> impl Iterator<Item = Member> {
+        Member::ALL.into_iter().filter(move |member| self.has(*member))
+    }
 }
 
 /// Decodes the body of a call to `op`, with exactly its members.

@@ -71,11 +71,7 @@ impl<'a> Reader<'a> {
                 body.cost = Some(self.check(number::parse_cost(text))?);
             }
             Member::Time => {
-                let Some(text) = self.number() else {
-                    self.refuse_type::<()>("a number");
-                    self.fault = self.fault.take().map(|_| Fault::TimeNotANumber);
-                    return None;
-                };
+                let text = self.number_or(Fault::TimeNotANumber)?;
                 body.time_us = Some(self.check(number::parse_us(text))?);
             }
             Member::Op => {
@@ -99,11 +95,7 @@ impl<'a> Reader<'a> {
                 body.ttl_us = Some(self.check(ttl_us)?);
             }
             Member::Latency => {
-                let Some(text) = self.number() else {
-                    self.refuse_type::<()>("a number");
-                    self.fault = self.fault.take().map(|_| Fault::Latency);
-                    return None;
-                };
+                let text = self.number_or(Fault::Latency)?;
                 body.latency_us = Some(self.check(number::parse_latency_us(text))?);
             }
             Member::Outcome => {
@@ -241,6 +233,15 @@ impl<'a> Reader<'a> {
         serde_json::from_str::<IgnoredAny>(text).ok()?;
         self.at += text.len();
         Some(text)
+    }
+
+    /// Reads a number; `fault` replaces the fault of another type.
+    fn number_or(&mut self, fault: Fault) -> Option<&'a str> {
+        self.number().or_else(|| {
+            self.refuse_type::<()>("a number");
+            self.fault = self.fault.take().map(|_| fault);
+            None
+        })
     }
 
     fn check<T>(&mut self, value: Result<T, Fault>) -> Option<T> {

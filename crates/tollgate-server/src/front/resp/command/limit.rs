@@ -1,7 +1,6 @@
 //! `TG.CHECK` and similar commands: limits of the policy, by name.
 
 use crate::front::resp::encode::decision;
-use std::fmt;
 use std::ops::Range;
 use tollgate::engine::{Rules, SingleVerdict, Source};
 use tollgate_core::Outcome;
@@ -21,16 +20,29 @@ pub(crate) struct LimitCall<'a> {
 }
 
 /// A call without an answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum LimitCallError {
+    #[error("ERR no limit is called '{0}'")]
     Unknown(Box<str>),
-    Count { limit: Box<str>, key: Box<str>, count: usize },
+    #[error("ERR limit '{limit}' has {}, not {count}{COUNT_HINT}", wanted_values(.key))]
+    Count { limit: Box<str>, key: Box<[Box<str>]>, count: usize },
+    #[error("ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42")]
     NotACount,
+    #[error("ERR fewer values than announced")]
     TooFew,
+    #[error("ERR value {0}: {1}")]
     Value(usize, Box<str>),
+    #[error("ERR a cost is a whole number from 0")]
     Cost,
+    #[error("ERR a ttl is in milliseconds, from 1 to 3600000")]
     Ttl,
+    #[error(
+        "ERR usage: TG.SETTLE id cost [ok|overloaded [latency_ms]], with a latency of at most 3600000"
+    )]
     Report,
+    #[error(
+        "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]"
+    )]
     Arguments,
 }
 
@@ -59,7 +71,7 @@ impl<'a> LimitCall<'a> {
             parse_unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or(LimitCallError::NotACount)?;
         if limit.fallback_keys.is_empty() && count != limit.key.len() {
-            let (limit, key) = (limit.name.clone(), limit.key.join(", ").into());
+            let (limit, key) = (limit.name.clone(), limit.key.clone());
             return Err(LimitCallError::Count { limit, key, count });
         }
         let (values, rest) = rest.split_at_checked(count).ok_or(LimitCallError::TooFew)?;
@@ -124,6 +136,14 @@ fn split_named_value<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str
 /// A hint for callers that left out the count, so that the first value is read as the count.
 const COUNT_HINT: &str = "; the second argument is how many values follow";
 
+/// The values that a limit with this key takes.
+fn wanted_values(key: &[Box<str>]) -> String {
+    match key.len() {
+        0 => "no key: 0 values".to_owned(),
+        count => format!("the key {}: {count} values", key.join(", ")),
+    }
+}
+
 /// Parses decimal digits only.
 pub(crate) fn parse_unsigned(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -156,31 +176,4 @@ pub(crate) fn decision_integers(allowed: bool, outcome: &Outcome, disclose: bool
     let reset_ms = outcome.reset_after_us.div_ceil(1_000);
     let [limit, remaining, reset_ms] = [outcome.limit, outcome.remaining, reset_ms].map(shown);
     [i64::from(!allowed), limit, remaining, retry_ms, reset_ms]
-}
-
-impl fmt::Display for LimitCallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => write!(f, "ERR no limit is called '{name}'"),
-            Self::Count { limit, key, count } if key.is_empty() => {
-                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}{COUNT_HINT}")
-            }
-            Self::Count { limit, key, count } => write!(
-                f,
-                "ERR limit '{limit}' has the key {key}: {} values, not {count}{COUNT_HINT}",
-                key.split(", ").count()
-            ),
-            Self::NotACount => f.write_str("ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42"),
-            Self::TooFew => f.write_str("ERR fewer values than announced"),
-            Self::Value(place, why) => write!(f, "ERR value {place}: {why}"),
-            Self::Cost => f.write_str("ERR a cost is a whole number from 0"),
-            Self::Ttl => f.write_str("ERR a ttl is in milliseconds, from 1 to 3600000"),
-            Self::Report => f.write_str(
-                "ERR usage: TG.SETTLE id cost [ok|overloaded [latency_ms]], with a latency of at most 3600000",
-            ),
-            Self::Arguments => f.write_str(
-                "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]",
-            ),
-        }
-    }
 }

@@ -8,7 +8,6 @@ use crate::front::resp::encode::{self, RespVersion};
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
 use crate::front::shedding;
-use std::fmt;
 use std::ops::Range;
 use tollgate::engine::{
     ReservationEnd, ReservationError, Rules, Source, UpstreamOutcome, UpstreamReport,
@@ -22,9 +21,13 @@ const ID_BYTES_MAX: usize = 512;
 const LATENCY_MS_MAX: u64 = 3_600_000;
 
 /// The reason why a reservation was not made or not ended.
+#[derive(Debug, thiserror::Error)]
 enum ReservationCommandError {
-    Call(LimitCallError),
+    #[error(transparent)]
+    Call(#[from] LimitCallError),
+    #[error("{} {}", code(*.0), .0)]
     Reservation(ReservationError),
+    #[error("ERR the system has no random numbers")]
     NoRandom,
 }
 
@@ -186,27 +189,13 @@ fn upstream_report(
     Ok(UpstreamReport::new(outcome).after(latency_us))
 }
 
-impl From<LimitCallError> for ReservationCommandError {
-    fn from(bad: LimitCallError) -> Self {
-        Self::Call(bad)
-    }
-}
-
-impl fmt::Display for ReservationCommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Call(bad) => bad.fmt(f),
-            Self::NoRandom => f.write_str("ERR the system has no random numbers"),
-            Self::Reservation(error) => {
-                let code = match error {
-                    ReservationError::Unknown => "NOTFOUND",
-                    ReservationError::Ended => "CONFLICT",
-                    ReservationError::Undecided(_) => "UNAVAILABLE",
-                    ReservationError::Full | ReservationError::Taken => "BUSY",
-                    _ => "ERR",
-                };
-                write!(f, "{code} {error}")
-            }
-        }
+/// The first word of an error reply.
+fn code(error: ReservationError) -> &'static str {
+    match error {
+        ReservationError::Unknown => "NOTFOUND",
+        ReservationError::Ended => "CONFLICT",
+        ReservationError::Undecided(_) => "UNAVAILABLE",
+        ReservationError::Full | ReservationError::Taken => "BUSY",
+        _ => "ERR",
     }
 }

@@ -6,7 +6,6 @@
 
 mod inline;
 
-use std::fmt;
 use std::ops::Range;
 
 /// Limit of an argument, in bytes.
@@ -45,21 +44,28 @@ pub(crate) enum DecodeStatus {
 }
 
 /// Invalid bytes, after which nothing can be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     /// The array count is not a number, or too large.
+    #[error("invalid multibulk length")]
     Count,
     /// The length of an argument is not a number, or too large.
+    #[error("invalid bulk length")]
     Length,
     /// An array element that is not a bulk string.
+    #[error("expected '$', got '{}'", shown(*.0))]
     Argument(u8),
     /// An argument without a line end after it.
+    #[error("a bulk string goes on where it should end")]
     End,
     /// A line that is too long.
+    #[error("too big inline request")]
     Line,
     /// An unclosed quote.
+    #[error("unbalanced quotes in request")]
     Quotes,
     /// A command that is too large in total.
+    #[error("too big request")]
     Size,
 }
 
@@ -165,20 +171,10 @@ fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     if digits < LENGTH_LINE_BYTES_MAX { Ok(None) } else { Err(()) }
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count => f.write_str("invalid multibulk length"),
-            Self::Length => f.write_str("invalid bulk length"),
-            Self::Argument(byte @ b' '..=b'~') => {
-                write!(f, "expected '$', got '{}'", char::from(*byte))
-            }
-            Self::Argument(byte) => write!(f, "expected '$', got '\\x{byte:02x}'"),
-            Self::End => f.write_str("a bulk string goes on where it should end"),
-            Self::Line => f.write_str("too big inline request"),
-            Self::Quotes => f.write_str("unbalanced quotes in request"),
-            Self::Size => f.write_str("too big request"),
-        }
+fn shown(byte: u8) -> String {
+    match byte {
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
     }
 }
 
