@@ -349,7 +349,7 @@ fn answer_after_debt(
     now_us: u64,
     before: Answer,
 ) -> Answer {
-    let found = shard.find(charge.params, cell.address.tag);
+    let found = shard.find(charge.params, cell.address.tag());
     let mut answer = before.after_debt(shard.decide(shared, found, charge, now_us, Intent::Peek));
     if !answer.outcome.admitted {
         count_violation(shared, shard, cell, charge, now_us, &mut answer);
@@ -371,7 +371,7 @@ fn count_violation(
     else {
         return;
     };
-    let tag = cell.address.tag;
+    let tag = cell.address.tag();
     let found = shard.find(charge.params, tag);
     let needed = RoomNeeded::to_spill(found);
     if cell.overflow || !shard.reserve(shared, charge.params, now_us, needed, &[tag], false) {
