@@ -304,3 +304,19 @@ fn a_decision_without_a_marker_counts_after_a_later_reading() {
     monitor.record_marker(10_400, 10_410, &MarkerReading { age_us: 100, ..marker(2) });
     assert_eq!(valid(&monitor), Some(false), "it was emptied");
 }
+
+/// A replica that was promoted shows the marker that the node knows, and may lack the last writes.
+#[test]
+fn a_decision_over_a_new_connection_counts_after_a_later_reading() {
+    let (mut monitor, grace_us) = (PrimaryMonitor::default(), 1_000);
+    let marker = |run| MarkerReading { run, age_us: 5_000, replaced: None };
+    monitor.record_marker(10_000, 10_010, &marker(1));
+    let valid = |monitor: &PrimaryMonitor| {
+        monitor.is_decision_valid((10_100, 10_200), SeenMarker::Id(1), false, grace_us)
+    };
+    assert_eq!(valid(&monitor), None, "another server may have decided");
+    monitor.connection_lost();
+    assert_eq!(valid(&monitor), None, "nothing was read since");
+    monitor.record_marker(10_300, 10_310, &marker(1));
+    assert_eq!(valid(&monitor), Some(true));
+}
