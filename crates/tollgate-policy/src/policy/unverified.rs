@@ -9,8 +9,8 @@ use crate::policy::{CompiledLimit, Policy, TierId};
 
 impl Policy {
     /// Whether the limit refuses because its key, cost, tiers or conditions read an unverified
-    /// attribute. Conditions on such an attribute are assumed to hold. Attributes in `open` may have
-    /// any value.
+    /// attribute. Conditions on such an attribute are assumed to hold. Attributes in `open` may
+    /// have any value.
     #[cold]
     pub(super) fn is_doubtful(
         &self,

@@ -1,9 +1,9 @@
 //! TG127: an important class that a client can choose.
 //!
 //! Checks the first class and classes with a reserve: any client can meet a condition on a header
-//! (`host` is one), a cookie or a query parameter. Not reported: files without gateway and forward-auth, claims of a
-//! token, and `api_key`, which a client has to know. Also not reported: the least important class,
-//! and classes without a reserve that are less important than the default.
+//! (`host` is one), a cookie or a query parameter. Not reported: files without gateway and
+//! forward-auth, claims of a token, and `api_key`, which a client has to know. Also not reported:
+//! the least important class, and classes without a reserve below the default.
 
 use crate::diagnostic::{Code, quoted};
 use crate::lint::Findings;

@@ -1,9 +1,9 @@
 //! TG111: a cost that the client names.
 //!
 //! Reported: a cost that is read from a header. Also reported: an entry of a cost list by which a
-//! client pays less when it sends a header (`host` is one), cookie or query parameter. Not reported:
-//! fixed costs, estimates that the response settles, and limits that are off. `cost` on the check
-//! API is not reported either, since its caller is trusted.
+//! client pays less when it sends a header (`host` is one), cookie or query parameter. Not
+//! reported: fixed costs, estimates that the response settles, and limits that are off. `cost` on
+//! the check API is not reported either, since its caller is trusted.
 
 use super::client_controlled_source;
 use crate::diagnostic::{Code, quoted};

@@ -3,9 +3,9 @@
 //! Reports each attribute once, at its position in `identity`, else at the first key that uses it.
 //! Not reported: files without gateway and forward-auth, claims of a token, and limits that are
 //! off. Also not reported: a key such as `[ip, header.x-device]` if another enforced limit covers
-//! the same requests by `[ip]`, since that limit bounds invented values. `host` and `method` are not
-//! reported if the limit's `match` lists their values without wildcards. Each key of `first_of` is
-//! checked by itself: a client that invents a value for one key never uses the keys after it.
+//! the same requests by `[ip]`, since that limit bounds invented values. `host` and `method` are
+//! not reported if the limit's `match` lists their values without wildcards. Each key of `first_of`
+//! is checked by itself: a client that invents a value for one key never uses the keys after it.
 
 use super::client_invented_source;
 use crate::diagnostic::{Code, Position, quoted};
