@@ -50,6 +50,16 @@ fn a_file_explains_a_request_over_empty_counts() {
 }
 
 #[test]
+fn a_cost_is_as_large_as_in_a_check() {
+    let folder = Folder::with("explain-cost", POLICY);
+    let cost = u64::MAX.to_string();
+    let arguments = ["--user", "42", "--path", "/api/x", "--cost", &cost];
+    let (status, out, err) = explain(&folder, &arguments, "");
+    assert_eq!((status, &*err), (1, ""), "{out}");
+    assert!(out.starts_with("refused"), "{out}");
+}
+
+#[test]
 fn requests_up_to_the_instant_count() {
     let folder = Folder::with("explain-rows", POLICY);
     std::fs::write(folder.0.join("rows.jsonl"), ROWS).unwrap();

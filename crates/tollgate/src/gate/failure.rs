@@ -109,7 +109,8 @@ impl<S: Store> Gate<S> {
                 OnStoreFailure::Open | OnStoreFailure::Closed => Outcome::admitting(capacity),
                 OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
                     let Some(answer) = decided.next() else { continue };
-                    (row.receipt, row.blocked) = (answer.receipt, answer.blocked);
+                    row.receipt = answer.receipt;
+                    row.blocked = answer.blocked;
                     answer.outcome
                 }
             };
