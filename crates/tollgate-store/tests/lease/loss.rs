@@ -50,7 +50,7 @@ pub(crate) struct Loss {
     /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
     /// nobody who knew of it has asked there yet.
     pub(crate) unmarked: bool,
-    /// Whether it does not show it, whoever asked: the store still decides by itself.
+    /// Whether the mark does not show the loss to any process: the store still decides by itself.
     pub(crate) hidden: bool,
     /// Whether the key moved or was lost again. Returns are then credited and forgotten in turn,
     /// so that only the bound above is judged, not the one below.
@@ -59,7 +59,7 @@ pub(crate) struct Loss {
 
 impl Loss {
     /// The store lost the key again, whose state was `state`. What it would be without any loss
-    /// stays; what it lacked of that cannot be said by whoever saw it since.
+    /// stays; a process that saw the key since does not know what it lacked.
     ///
     /// An eviction begins no grace period of its own, so units that the store lacked may be
     /// admitted as soon as the earlier one is over: they are excused now.
