@@ -57,6 +57,8 @@ impl<S: Store> Inner<S> {
         }
     }
 
+    /// [`check_word`](Self::check_word) of GCRA. The match tells the compiler the algorithm and the
+    /// clock, so that this copy has no code of others.
     #[inline(never)]
     fn check_gcra(&self, key: &[u8], cost: u64) -> Decision
     where
@@ -70,6 +72,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
+    /// [`check_word`](Self::check_word) of a sliding window, as [`check_gcra`](Self::check_gcra).
     #[inline(never)]
     fn check_sliding_window(&self, key: &[u8], cost: u64) -> Decision
     where
