@@ -1,5 +1,5 @@
-//! HTTP/1.1's parsers by themselves: the sockets around them would be most of what has to be built.
-//! And what holds for any bytes that they are given.
+//! The HTTP/1.1 parsers, and checks that hold for any bytes. Only the parsers: the rest of the
+//! crate would take most of the build time.
 
 #[path = "../crates/tollgate-net/src/head.rs"]
 pub mod head;
@@ -18,17 +18,17 @@ pub mod http1 {
         out.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
     }
 
-    /// How far a chunked body has come.
+    /// The decoded part of a chunked body.
     #[derive(Debug, Default, PartialEq, Eq)]
     pub struct Decoded {
         pub data: Vec<u8>,
         pub trailers: Vec<u8>,
-        /// How many bytes it has, where it has ended.
+        /// The length of the encoded body, if it has ended.
         pub end: Option<usize>,
         pub is_refused: bool,
     }
 
-    /// Decodes a body that comes in pieces of this size.
+    /// Decodes a body in pieces of this size.
     pub fn decode(bytes: &[u8], piece: usize) -> Decoded {
         let (mut decoder, mut decoded, mut at) = (ChunkedDecoder::default(), Decoded::default(), 0);
         'pieces: for piece in bytes.chunks(piece.max(1)) {
@@ -49,8 +49,8 @@ pub mod http1 {
         decoded
     }
 
-    /// A chunked body is the same however it is cut, ends where it ends, and can be written again.
-    /// Its length, where it has one.
+    /// Checks that a chunked body does not depend on how it is split, ends only once, and can be
+    /// encoded again. Returns its length if it has ended.
     pub fn check_chunks(bytes: &[u8]) -> Option<usize> {
         let whole = decode(bytes, bytes.len());
         for piece in [1, 2, 7] {
@@ -77,10 +77,10 @@ pub mod http1 {
     }
 }
 
-/// Inputs of no more than this are cut at every byte.
+/// Inputs up to this length are split at every byte.
 const CUT_BYTES_MAX: usize = 600;
 
-/// A parser that has seen more has not changed its mind. `parse`: what it makes of so many bytes.
+/// Checks that more bytes do not change the result of a parser. `parse` parses a prefix.
 pub fn check_prefixes<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     parse: impl Fn(&[u8]) -> Result<Option<T>, http1::ParseError>,
@@ -99,7 +99,7 @@ pub fn check_prefixes<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// What no part of a head may have, or it could be taken for two.
+/// Checks that no part of a head could be read as two.
 pub fn check_headers(headers: &head::Headers<'_>) {
     for (name, value) in headers.iter() {
         let is_token =

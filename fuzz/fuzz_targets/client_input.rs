@@ -1,5 +1,6 @@
-//! Addresses, forwarding fields and paths from a hostile client: nothing panics, an untrusted peer stays what it
-//! is, a proxy's last word counts, and one spelling of a path is its own. Lines of the input are field lines.
+//! Addresses, forwarding headers and paths from a hostile client. Nothing panics. An untrusted peer
+//! is its own client, the last hop of a trusted proxy counts, and normalising a path twice changes
+//! nothing. Lines of the input are header lines.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         }
         let once = normalise(text);
         assert_eq!(normalise(&once), once);
-        // What limits see of an unambiguous path is unambiguous, and the first of its readings.
+        // The normal form of an unambiguous path is unambiguous, and its first reading.
         if ambiguity(text).is_none() {
             assert_eq!(ambiguity(&once), None);
             assert!(readings(text).is_ok_and(|all| all.first().is_none_or(|first| *first == once)));

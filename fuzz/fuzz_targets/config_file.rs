@@ -1,5 +1,6 @@
-//! Any file as `tollgate.yaml`: nothing panics or takes memory without bound, a second reading agrees with the first,
-//! every finding points into the file, and a file without errors is a policy that selects.
+//! Any file as `tollgate.yaml`. Nothing panics, and memory is bounded. Reading the file twice gives
+//! the same result, every finding points into the file, and a file without errors is a policy that
+//! selects.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,9 +9,9 @@ use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 use tollgate_policy::settings::TierSource;
 use tollgate_policy::{Compiled, Diagnostic, compile, lint};
 
-/// Values to try in every attribute: text, an address, paths.
+/// Values to try for every attribute: text, an address, paths.
 const VALUES: [&str; 5] = ["42", "203.0.113.7", "2001:db8::1", "/api/x", "/a/../%2f//b?c"];
-/// Aliases repeat what they name, within bounds that do not depend on the size of the file.
+/// Aliases repeat their anchors, within bounds that do not depend on the size of the file.
 const BYTES_MAX: u64 = 64 << 20;
 
 fuzz_target!(|input: &[u8]| {
@@ -44,7 +45,7 @@ fn point_into(input: &[u8], found: &[Diagnostic]) {
     assert!(found.is_sorted_by_key(|diagnostic| (diagnostic.line, diagnostic.column)));
 }
 
-/// What compiles is a policy, whatever a request then says.
+/// A file that compiles is a policy that can select limits for any request.
 fn selects(compiled: Compiled) {
     let Compiled { settings, limits, .. } = compiled;
     let mut options = PolicyOptions::default();
@@ -55,7 +56,7 @@ fn selects(compiled: Compiled) {
     }
     let policy = match Policy::new(limits, options) {
         Ok(policy) => policy,
-        // Nobody else could say where in the file it is wrong.
+        // Later errors would have no position in the file.
         Err(why) => panic!("it has no errors, but {why}"),
     };
     let mut selection = Selection::default();

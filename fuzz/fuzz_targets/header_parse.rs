@@ -1,5 +1,5 @@
-//! Field values from a hostile peer: nothing panics, caps hold, and what is accepted can be written in
-//! canonical form and read again as the same. Lines of the input are field lines.
+//! Header values from a hostile peer. Nothing panics, and caps hold. Accepted values can be written
+//! in canonical form, and read back unchanged. Lines of the input are header lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,8 @@ fuzz_target!(|text: &str| {
     }
     let _ = parse_retry_after(text, 1_794_744_000_000_000);
     for profile in Profile::ALL {
-        // Each line is the value of the next field, wrapping around, so that lists get several lines.
+        // Each line is the value of the next header, wrapping around, so that lists get several
+        // lines.
         let headers = profile.fields().iter().copied().cycle().zip(lines());
         if let Ok(parsed) = parse(profile, headers) {
             assert!(parsed.limits.len() <= MAX_MEMBERS);

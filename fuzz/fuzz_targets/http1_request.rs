@@ -1,12 +1,12 @@
-//! Any bytes as requests of HTTP/1.1: nothing panics, a head that is cut is the same head, what is
-//! accepted means the same when it is written again, and no body is read past its end.
+//! Any bytes as HTTP/1.1 requests. Nothing panics, and no body is read past its end. More bytes do
+//! not change a parsed head. A head that is written again has the same meaning.
 #![no_main]
 
 #[path = "../net.rs"]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod net;
 
-// The parsers name it from the root of their own crate.
+// The parsers refer to it by a path from the root of their own crate.
 pub(crate) use net::head;
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +25,7 @@ const HEADERS_MAX: usize = 100;
 fuzz_target!(|input: &[u8]| {
     check_chunks(input);
     let mut rest = input;
-    // As many as a connection sends at once, or so.
+    // About as many requests as a connection sends at once.
     for _ in 0..8 {
         check_prefixes(rest, |bytes| read(bytes).map(|read| read.map(|(meaning, _)| meaning)));
         let Ok(Some((meaning, again))) = read(rest) else { return };
@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What a head says.
+/// The meaning of a head.
 #[derive(Clone, Debug, PartialEq)]
 struct Meaning {
     len: usize,
@@ -56,7 +56,7 @@ struct Meaning {
     head: Vec<Vec<u8>>,
 }
 
-/// What a head says, and the head as it is usually written.
+/// The meaning of a head, and the head in its usual form.
 fn read(bytes: &[u8]) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::ParseError> {
     let mut lines: Vec<HeaderSpan> = Vec::new();
     let Some(parsed) = parse_request(bytes, &mut lines, HEADERS_MAX)? else { return Ok(None) };
@@ -91,7 +91,7 @@ fn check(head: &RequestHead<'_>) {
     let codings = head.headers.all("transfer-encoding").count();
     assert!(lengths.len() + codings <= 1, "two ways to find its end");
     assert!(lengths.iter().all(|length| length.iter().all(u8::is_ascii_digit)));
-    // What every front end asks for.
+    // The methods that every front end calls.
     assert!(head.path().len() <= head.target.len().max(1));
     assert!(head.query().is_none_or(|query| head.target.ends_with(query)));
     let _ = (head.target_authority(), head.to_parts());

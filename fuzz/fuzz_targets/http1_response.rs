@@ -1,13 +1,12 @@
-//! Any bytes as an upstream's answer by HTTP/1.1: nothing panics, a head that is cut is the same
-//! head, what is accepted means the same when it is written again, and no body is read past its
-//! end.
+//! Any bytes as an upstream's HTTP/1.1 response. Nothing panics, and no body is read past its end.
+//! More bytes do not change a parsed head. A head that is written again has the same meaning.
 #![no_main]
 
 #[path = "../net.rs"]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod net;
 
-// The parsers name it from the root of their own crate.
+// The parsers refer to it by a path from the root of their own crate.
 pub(crate) use net::head;
 
 use libfuzzer_sys::fuzz_target;
@@ -22,11 +21,11 @@ use net::{
 };
 
 fuzz_target!(|input: &[u8]| {
-    // The first byte says what was asked for.
+    // The first byte selects the request.
     let Some((first, mut rest)) = input.split_first() else { return };
     let is_head = first % 2 == 1;
     check_chunks(rest);
-    // Interim answers come before the final one.
+    // Interim responses precede the final one.
     for _ in 0..8 {
         check_prefixes(rest, |bytes| read(bytes, is_head).map(|read| read.map(|(said, _)| said)));
         let Ok(Some((meaning, again))) = read(rest, is_head) else { return };
@@ -43,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What a head says.
+/// The meaning of a head.
 #[derive(Clone, Debug, PartialEq)]
 struct Meaning {
     len: usize,
@@ -55,7 +54,7 @@ struct Meaning {
     headers: Vec<Vec<u8>>,
 }
 
-/// What a head says, and the head as it is usually written.
+/// The meaning of a head, and the head in its usual form.
 fn read(bytes: &[u8], is_head: bool) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::ParseError> {
     let mut lines: Vec<HeaderSpan> = Vec::new();
     let Some(parsed) = parse_response(bytes, is_head, &mut lines)? else { return Ok(None) };

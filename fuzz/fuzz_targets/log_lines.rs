@@ -1,11 +1,11 @@
-//! Any bytes as an access log: nothing panics, what is read stays within the line and within time, and a second
-//! reading agrees with the first. The first byte says whether the first line is a template.
+//! Any bytes as an access log. Nothing panics, values and times stay within bounds, and reading a
+//! line twice gives the same result. The first byte says whether the first line is a template.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_logs::{Entry, FORMATS, Field, LineKind, ReadOptions};
 
-/// The last instant that a limit can be decided at.
+/// The last instant at which a limit can decide.
 const MAX_US: u64 = (1 << 53) - 1;
 const FIELDS: [Field; 10] = [
     Field::Ip,
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let columns = [("tenant", "request.1"), ("tenant", "tenant")];
     let columns = columns.map(|(name, column)| (name.into(), column.into())).to_vec();
     let mut options = ReadOptions::new(names, columns);
-    // Some inputs bring the template of their lines.
+    // Some inputs start with a template of their lines.
     let mut lines = text.lines();
     if first % 4 == 0 {
         options.template = lines.next().map(String::from);
@@ -44,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
             if read == Ok(LineKind::Request) {
                 assert!(entry.time_us <= MAX_US, "{}: {}", format.name, entry.time_us);
                 for field in FIELDS {
-                    // A byte that is no UTF-8 once it is decoded becomes three.
+                    // A decoded byte that is not UTF-8 becomes three bytes.
                     assert!(entry.value(field).len() <= 3 * line.len() + 1);
                 }
             }

@@ -1,12 +1,13 @@
-//! Any file as one of envoyproxy/ratelimit: nothing panics or takes memory without bound, a second reading agrees with the first, every finding
-//! points into the file, and what is read can be looked up by any descriptor.
+//! Any file as a file of envoyproxy/ratelimit. Nothing panics, and memory is bounded. Reading the
+//! file twice gives the same result, every finding points into the file, and every limit can be
+//! looked up.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_policy::envoy::{Configs, ConfigOptions};
 use tollgate_policy::import::limitador;
 
-/// Aliases repeat what they name, within bounds that do not depend on the size of the file.
+/// Aliases repeat their anchors, within bounds that do not depend on the size of the file.
 const BYTES_MAX: u64 = 64 << 20;
 /// Values to try with every key.
 const VALUES: [&str; 5] = ["", "*", "a", "b_c", "/api/x"];
@@ -38,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The way to every limit leads to it, whatever the values are.
+/// The path of each limit finds that limit, for any values.
 fn look_up(configs: &Configs) {
     let mut key = Vec::new();
     for rule in configs.rules() {

@@ -1,5 +1,5 @@
-//! The body of every call, from a hostile client: nothing panics, what an answer quotes and what is allocated stay in
-//! bounds, and each body means the same to another reader of JSON, which accepts it exactly when this one does.
+//! The body of every call, from a hostile client. Nothing panics, and quotes and allocations are
+//! bounded. An independent JSON reader accepts the same bodies, and reads the same values.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Number;
 
-/// The reader by itself: the sockets around it would be most of what has to be built.
+/// Only the decoder: the rest of the server would take most of the build time.
 #[path = "../../crates/tollgate-server/src/front/http/decode/mod.rs"]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod decode;
@@ -19,7 +19,7 @@ use decode::{
     VALUE_BYTES_MAX, body, row,
 };
 
-/// The longest explanation. It quotes what was sent, but not all of it.
+/// The longest error message. It quotes only a part of the body.
 const MESSAGE_BYTES_MAX: usize = 1024;
 const HOUR_US: u64 = 3_600_000_000;
 
@@ -38,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
                 is_read_again(&body, op);
             }
             (Some(Err(why)), None) => is_short(&why),
-            // The other reader reads such costs as floats, which round.
+            // The independent reader reads such costs as floats, which round.
             (Some(Err(why)), Some(Model { cost: Some(cost), .. })) if cost.is_f64() => {
                 is_short(&why)
             }
@@ -65,12 +65,13 @@ fn is_capped(body: &Body<'_>) {
     assert!((1..=RESERVATION_BYTES_MAX).contains(&length));
 }
 
-/// Written without an escape that is not needed, and with every character escaped, it is the same body: the two take
-/// different ways through the reader.
+/// The body is the same without unneeded escapes, and with every character escaped. The two use
+/// different code in the reader.
 fn is_read_again(given: &Body<'_>, op: Op) {
     for string in [plain, escaped] {
         let mut again = written(given, string);
-        // As text: a body has the lifetime of what it was read from, and no other compares with it.
+        // Compared as text: a body borrows from its input, so bodies of two inputs have different
+        // types.
         let read = body(&again, op).map(|body| format!("{body:?}"));
         assert_eq!(read, Ok(format!("{given:?}")), "{}", String::from_utf8_lossy(&again));
         again.push(b'}');
@@ -125,7 +126,7 @@ fn escaped(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A body as the other reader sees it.
+/// A body as the independent reader sees it.
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Model {
@@ -143,10 +144,10 @@ struct Model {
 #[derive(Debug, Default, PartialEq)]
 struct Attributes(BTreeMap<String, String>);
 
-/// What the other reader makes of it, in the members and within the caps of the operation.
+/// The body by the independent reader, if its members and sizes fit the operation.
 fn model(input: &[u8], op: Op) -> Option<Model> {
-    // An array can stand for a struct with the other reader. Its own `Value` is no judge of an object: there is a name
-    // that it takes for a mark of its own.
+    // serde_json accepts an array for a struct, so this reads a map too. `Value` would not do: it
+    // treats one member name specially.
     let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(input).ok()?;
     let mut model: Model = serde_json::from_slice(input).ok()?;
     model.cost.as_ref().is_none_or(|cost| !cost.is_i64() || cost.is_u64()).then_some(())?;
@@ -173,7 +174,7 @@ fn model(input: &[u8], op: Op) -> Option<Model> {
     fits.then_some(model)
 }
 
-/// Whether it is the cost that the other reader read, to the precision that it has.
+/// Whether both readers read the same cost, within the precision of a float.
 fn is_cost(given: Option<u64>, read: Option<&Number>) -> bool {
     match (given, read) {
         (Some(given), Some(read)) if read.is_u64() => read.as_u64() == Some(given),
@@ -195,7 +196,7 @@ fn as_model(body: &Body<'_>, cost: Option<Number>) -> Model {
     }
 }
 
-/// A member that is there has a value.
+/// A member that is present has a value.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

@@ -1,10 +1,10 @@
-//! What a hostile Redis client sends: nothing panics or grows, another reader finds the same commands and the same end, and it does not
-//! matter where the bytes are cut.
+//! Bytes from a hostile Redis client. Nothing panics, and memory is bounded. An independent reader
+//! finds the same commands and the same end, wherever the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-/// The reader by itself: the sockets around it would be most of what has to be built.
+/// Only the decoder: the rest of the server would take most of the build time.
 #[path = "../../crates/tollgate-server/src/front/resp/decode/mod.rs"]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod decode;
@@ -13,11 +13,11 @@ use decode::{
     Arguments, COMMAND_BYTES_MAX, Caps, DecodeStatus, LINE_BYTES_MAX, integer, next_command,
 };
 
-/// Commands, and whether what follows them is no part of one.
+/// Commands, and whether the bytes after them are invalid.
 type Read = (Vec<Vec<Vec<u8>>>, bool);
 
 fuzz_target!(|input: &[u8]| {
-    // The first two bytes say where the rest is cut.
+    // The first two bytes say where the others are split.
     let Some((&[high, low], bytes)) = input.split_first_chunk() else { return };
     let cut = usize::from(u16::from_be_bytes([high, low])) % (bytes.len() + 1);
     for caps in [Caps::AUTHENTICATED, Caps::UNAUTHENTICATED] {
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(integer(bytes), text.and_then(|text| text.parse::<i64>().ok()));
 });
 
-/// Reads as a connection does: what is no whole command stays until there is at least as much as it needs.
+/// Reads like a connection: keeps a partial command until enough bytes have arrived.
 fn read(pieces: &[&[u8]], caps: Caps) -> Read {
     let (mut held, mut least, mut commands) = (Vec::new(), 0, Vec::new());
     let mut arguments = Arguments::new();
@@ -67,7 +67,8 @@ fn read(pieces: &[&[u8]], caps: Caps) -> Read {
     (commands, false)
 }
 
-/// The other reader: it copies everything, looks at all of it again and again, and knows no places.
+/// The independent reader: copies everything, starts again for each command, and keeps no
+/// positions.
 fn model(mut bytes: &[u8], caps: Caps) -> Read {
     let mut commands = Vec::new();
     loop {
@@ -128,7 +129,7 @@ fn array(bytes: &[u8], caps: Caps) -> Found<'_, Vec<Vec<u8>>> {
     Whole(command, rest)
 }
 
-/// Up to fifteen digits, perhaps below zero, and the end of a line.
+/// Up to fifteen digits, possibly negative, and a line end.
 fn number(bytes: &[u8]) -> Found<'_, i64> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -181,7 +182,7 @@ fn line(bytes: &[u8], caps: Caps) -> Found<'_, Vec<Vec<u8>>> {
     }
 }
 
-/// The rest of a quotation; `false` without its end.
+/// The rest of a quoted word; `false` if the quote is not closed.
 fn quoted(mark: u8, text: &mut std::collections::VecDeque<u8>, word: &mut Vec<u8>) -> bool {
     loop {
         let two = [text.get(2), text.get(3)].map(|byte| byte.copied().unwrap_or(0));

@@ -1,5 +1,5 @@
-//! Any bytes as a call of Envoy's, in protobuf or in JSON: nothing panics, memory stays in bounds,
-//! and each descriptor has its part of the decision.
+//! Any bytes as an Envoy call, in protobuf or JSON. Nothing panics, memory is bounded, and each
+//! descriptor has a part in the decision.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use tollgate::MemoryStore;
 use tollgate::engine::{Gate, MultiCheck, GateSetup, GateBuffers, policy};
 use tollgate_policy::envoy::{Configs, ConfigOptions};
 
-/// The readers by themselves: the sockets around them would be most of what has to be built.
+/// Only the decoders: the rest of the server would take most of the build time.
 #[path = "."]
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod grpc {

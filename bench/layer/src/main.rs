@@ -1,11 +1,10 @@
 //! Measures the cost that a layer adds to a request of a small axum service: `cargo run --release
 //! -p layer -- [ROUNDS] [REQUESTS]`.
 //!
-//! Each service is a process on the first core, started again for every round: the addresses at
-//! which a process has its code and its connections make it a few percent faster or slower for all
-//! of its life, and the mean of many shows a layer's cost beside that. The load is this process, on
-//! the second core, with fifty persistent HTTP/1.1 connections. The table is printed as Markdown,
-//! ready for `docs/benchmarks.md`.
+//! Each service is a process on the first core, started again for every round. The addresses of its
+//! code and its connections make a process a few percent faster or slower, so the cost of a layer
+//! is the mean of many. The load is this process, on the second core, with fifty persistent
+//! HTTP/1.1 connections. The table is printed as Markdown, ready for `docs/benchmarks.md`.
 
 mod load;
 

@@ -1,5 +1,5 @@
-//! Rows to measure `tollgate simulate` with, and the same requests as a log of nginx for `tollgate
-//! replay`: ten thousand users, a thousand requests a second, the same each time.
+//! Generates rows to measure `tollgate simulate`, and the same requests as an nginx log for
+//! `tollgate replay`. Ten thousand users send a thousand requests a second. Each run is the same.
 //!
 //! ```sh
 //! cargo run --release -p tollgate-cli --example rows 5000000 > rows.jsonl
@@ -20,13 +20,13 @@ fn main() -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut random: u64 = 1;
     for row in 0..rows {
-        // Knuth's generator; the upper bits are good enough to choose a user by.
+        // Knuth's generator; its upper bits are random enough to choose a user.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (user, item) = ((random >> 33) % 10_000, row % 77);
         if is_log {
             let s = row / 1_000;
-            // The fourteenth of November 2023, from 22:13:20 on; a day at most.
+            // Times from 2023-11-14 22:13:20 on, for a day at most.
             let of_day = (80_000 + s) % 86_400;
             let day = 14 + (80_000 + s) / 86_400;
             let (h, m, s) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);

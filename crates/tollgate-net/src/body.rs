@@ -95,8 +95,8 @@ impl Upload {
         read
     }
 
-    /// Discards what the peer still sends, for [`Limits::linger`](crate::Limits::linger). Some
-    /// clients lose a complete answer if their stream is reset before they have sent the body.
+    /// Discards the bytes that the peer still sends, for [`Limits::linger`](crate::Limits::linger).
+    /// Some clients lose a complete answer if their stream is reset before they have sent the body.
     async fn discard(mut self) {
         self.set_waiting(false);
         let linger = self.state.listener.limits.linger;

@@ -17,7 +17,7 @@ use std::{
 use tollgate_core::header::Problem;
 
 /// Limit of bytes queued when an interim response is added. Responses to pipelined requests may
-/// take 16 KiB; a `100 Continue` must fit behind them.
+/// take 16 KiB; a `100 Continue` must fit after them.
 const INTERIM_BYTES_MAX: usize = 32 * 1024;
 
 /// A request. Its body may still be in transit.

@@ -1,5 +1,5 @@
-//! How long a selection takes with 10 limits on distinct paths, and with 1,000; the second should
-//! take less than twice as long as the first: `cargo run --release -p tollgate-policy --example
+//! Measures the time of a selection with 10 limits on distinct paths, and with 1,000. The second
+//! should take less than twice as long: `cargo run --release -p tollgate-policy --example
 //! selection_scales [ROUNDS]`.
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 
-/// A limit's pattern and a path that it matches, `{}` being its number.
+/// A limit's pattern and a path that it matches; `{}` is the limit's number.
 const SHAPES: [(&str, &str); 3] = [
     ("/api/v1/resource-{}", "/api/v1/resource-{}"),
     ("/api/v1/resource-{}/**", "/api/v1/resource-{}/a/x"),

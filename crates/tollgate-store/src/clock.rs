@@ -14,12 +14,12 @@ pub trait Clock: Send + Sync {
     fn now_us(&self) -> u64;
 }
 
-/// A clock that moves only when told, for tests and simulations.
+/// A clock that moves only on request, for tests and simulations.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// Creates a clock that stands at `now_us`.
+    /// Creates a clock that shows `now_us`.
     pub const fn new(now_us: u64) -> Self {
         Self(AtomicU64::new(now_us))
     }
@@ -46,7 +46,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// A clock that stands still: shows a time that was read before.
+/// A clock that always shows the same time, which was read before.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedClock(pub u64);
 

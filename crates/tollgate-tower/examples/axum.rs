@@ -24,6 +24,6 @@ pub(crate) fn app() -> Router {
 async fn main() -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     println!("listening on {}", listener.local_addr()?);
-    // With the addresses of peers, which a limit by address needs.
+    // With the peers' addresses, which a limit by address needs.
     axum::serve(listener, app().into_make_service_with_connect_info::<SocketAddr>()).await
 }

@@ -7,8 +7,8 @@ use axum::routing::{get, post};
 use std::net::SocketAddr;
 use tollgate_tower::{PolicyError, TollgateLayer};
 
-/// Three requests a minute for each user, and for those without a name by address; logins that fail
-/// are counted.
+/// Three requests a minute for each user, or for each address if the user is unknown. Only failed
+/// logins count.
 const POLICY: &str = r#"
 identity: {user: header.x-user-id}
 limits:

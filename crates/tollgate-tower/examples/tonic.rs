@@ -1,12 +1,12 @@
-//! Limits in a tonic server: `cargo run -p tollgate-tower --example tonic`. A client that asks too
-//! often gets the status RESOURCE_EXHAUSTED.
+//! Limits in a tonic server: `cargo run -p tollgate-tower --example tonic`. A client that sends too
+//! many requests gets the status RESOURCE_EXHAUSTED.
 
 use std::future::Future;
 use tokio::net::TcpListener;
 use tollgate_tower::TollgateLayer;
 use tonic::transport::server::{Server, TcpConnectInfo, TcpIncoming};
 
-/// Methods are paths, and metadata are fields.
+/// Methods are paths, and metadata are headers.
 const POLICY: &str = r#"
 identity: {user: header.x-user-id}
 limits:
@@ -14,7 +14,7 @@ limits:
   - {name: streams, match: {path: /grpc.health.v1.Health/Watch}, key: [ip], algorithm: concurrency, rate: 2, ttl: 1h}
 "#;
 
-/// Serves what this example has to offer, the usual health service, until `end`.
+/// Serves the standard health service until `end`.
 pub(crate) async fn serve(
     listener: TcpListener,
     end: impl Future<Output = ()>,

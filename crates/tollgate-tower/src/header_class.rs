@@ -33,19 +33,20 @@ pub enum HeaderClass {
     Forwarded,
     /// `X-Real-IP`, which the gateway writes.
     RealIp,
-    /// Some services replace the path or the method by it.
+    /// A header by which some services replace the path or the method.
     Override(Override),
-    /// What clients are told about a quota.
+    /// The headers that tell clients about a quota.
     Quota,
-    /// `Via`: who passed the message on.
+    /// `Via`: the proxies that forwarded the message.
     Via,
-    /// It says who asks or how to read the content, and so has to stand before a body:
-    /// `Authorization`, `Cookie`, `Set-Cookie`, `Content-Type`, `Content-Encoding`, `Trailer`.
+    /// A header that identifies the client or says how to read the content, so it cannot be a
+    /// trailer: `Authorization`, `Cookie`, `Set-Cookie`, `Content-Type`, `Content-Encoding`,
+    /// `Trailer`.
     BeforeBody,
 }
 
 impl HeaderClass {
-    /// The class of the header of this name, in any case.
+    /// The class of the header with this name, in any case.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
         let is = |known: &str| is_header(name, known);
@@ -78,7 +79,7 @@ impl HeaderClass {
         }
     }
 
-    /// Of a name that begins with `X`.
+    /// The class of a name that begins with `X`.
     #[inline]
     fn of_extension(name: &[u8]) -> Self {
         if begins(name, "x-forwarded-") {
@@ -98,15 +99,14 @@ impl HeaderClass {
         Override::of(name).map_or(Self::EndToEnd, Self::Override)
     }
 
-    /// Whether the header concerns one connection only and goes no farther, whatever `Connection`
-    /// lists.
+    /// Whether the header is never forwarded, whether `Connection` lists it or not.
     #[inline]
     pub fn is_hop_by_hop(self) -> bool {
         matches!(self, Self::Connection | Self::HopByHop | Self::Framing)
     }
 
-    /// Whether `Connection` can have it removed: what concerns more than a connection stays, or a
-    /// client could have it removed by naming it.
+    /// Whether a proxy removes the header if `Connection` lists it. Otherwise a client could remove
+    /// headers that concern more than the connection.
     pub fn may_be_listed(self) -> bool {
         matches!(
             self,
@@ -114,18 +114,18 @@ impl HeaderClass {
         )
     }
 
-    /// Whether it may follow a body: it neither frames the message, nor says who asks or how to
-    /// read the content.
+    /// Whether the header may be a trailer: it does not frame the message, identify the client or
+    /// say how to read the content.
     pub fn may_trail(self) -> bool {
         matches!(self, Self::EndToEnd | Self::Date | Self::Quota)
     }
 }
 
-/// Whether a header has this name, in any case. Eight bytes at a time: names are compared for every
-/// header of every message.
+/// Whether a header has this name, in any case. Compares eight bytes at a time, since this runs for
+/// every header of every message.
 ///
-/// `known` is in lower case, of letters, digits and `-`. Setting bit 5 makes letters lower case and
-/// leaves those others that a name may have distinct from them.
+/// `known` has only lower-case letters, digits and `-`. Setting bit 5 makes letters lower case, and
+/// does not turn any other character of a name into a letter.
 #[inline(always)]
 pub fn is_header(name: &[u8], known: &str) -> bool {
     const FOLD: u64 = u64::MAX / 255 * 0x20;

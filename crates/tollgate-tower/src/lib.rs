@@ -1,8 +1,7 @@
 //! HTTP for the engine: request heads to facts, verdicts to responses, and a tower layer.
 //!
-//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::engine::Gate);
-//! Tollgate's own gateway and its forward-auth run it, and so does the tower layer for services of
-//! your own.
+//! [`HttpGate`] decides HTTP requests by a [`Gate`](tollgate::engine::Gate), for any HTTP server.
+//! Tollgate's gateway, its forward-auth and the tower layer use it.
 
 mod engine;
 mod gate;

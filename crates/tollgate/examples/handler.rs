@@ -1,5 +1,5 @@
-//! What an API handler does: two quotas per user, an estimate for the expensive part, and an answer
-//! that says when to come back.
+//! An API handler: two quotas per user, an estimate for the expensive part, and a response that
+//! says when to retry.
 //!
 //! `cargo run --example handler`
 
@@ -25,7 +25,7 @@ impl Api {
             Decision::Admitted(request) => request,
             Decision::Refused(refusal) => return too_many(&refusal),
         };
-        // The length of the answer is not known yet.
+        // The length of the response is not known yet.
         let estimate = 4 * prompt.len() as u64 + 500;
         let reservation = match self.tokens.reserve(user, estimate) {
             Decision::Admitted(reservation) => reservation,
@@ -41,7 +41,7 @@ impl Api {
 }
 
 fn too_many(refusal: &tollgate::Refusal) -> Response {
-    // Rounded up: a client that comes back earlier is refused again.
+    // Rounded up: a client that returns earlier is refused again.
     let seconds = refusal.retry_after().map(|wait| wait.as_micros().div_ceil(1_000_000) as u64);
     (429, seconds, refusal.to_string())
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 use tollgate::{Decision, Limiter, Quota};
 
-/// Three tries in an hour for each user, in every process together.
+/// Three tries an hour for each user, over all processes together.
 pub(crate) async fn tries(
     url: &str,
     user: &str,
@@ -17,14 +17,14 @@ pub(crate) async fn tries(
         answers.push(match logins.check_async(user).await {
             Ok(Decision::Admitted(permit)) => format!("welcome, {} tries left", permit.remaining),
             Ok(Decision::Refused(refusal)) => format!("refused, {} tries left", refusal.remaining),
-            // Redis did not answer within 25 ms. Decide for yourself what that means here.
+            // Redis did not answer within 25 ms. Each program must decide what to do then.
             Err(error) => return Err(error.into()),
         });
     }
     Ok(answers)
 }
 
-/// A login that succeeds starts afresh, and an abuser is blocked: in every process.
+/// A successful login resets the count, and an abuser is blocked, in every process.
 pub(crate) async fn manage(url: &str, user: &str) -> Result<bool, Box<dyn std::error::Error>> {
     let logins = Limiter::builder(Quota::per_hour(3)).redis(url)?.name("logins").build()?;
     logins.reset_async(user).await?;

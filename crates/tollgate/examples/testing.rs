@@ -1,5 +1,5 @@
-//! A sign-up form that allows three tries in ten minutes, and its test, in which ten minutes take
-//! no time.
+//! A sign-up form that allows three tries in ten minutes, and its test, which does not wait for ten
+//! minutes.
 //!
 //! `cargo run --example testing`
 
@@ -12,7 +12,7 @@ struct SignUp {
 }
 
 impl SignUp {
-    /// The limiter comes from outside, so a test can bring one with a clock of its own.
+    /// The limiter is a parameter, so that a test can pass one with a manual clock.
     fn new(tries: Limiter) -> Self {
         Self { tries }
     }

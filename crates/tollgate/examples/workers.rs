@@ -7,7 +7,7 @@ use tollgate::{Decision, Limiter, Quota};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The upstream allows 20 a second, and no two bursts.
+    // The upstream allows 20 requests a second, and no bursts.
     let upstream =
         Limiter::builder(Quota::per_second(20).with_burst(1)?).max_waiters(100).build()?;
 

@@ -234,8 +234,8 @@ impl ShortKey {
             bytes[2..].copy_from_slice(&value.to_be_bytes());
             bytes[start..start + 2].copy_from_slice(&mark);
         } else {
-            // Written in one word with the value: the hash reads words, and a processor waits for
-            // a word whose bytes it has just written one by one.
+            // Written in one word with the value: the hash reads words, and the processor stalls on
+            // a word whose bytes were just written one by one.
             let marked = u128::from(u16::from_be_bytes(mark)) << (8 * (16 - start));
             bytes[2..].copy_from_slice(&(value | marked).to_be_bytes());
         }

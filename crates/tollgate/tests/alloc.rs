@@ -13,7 +13,7 @@ fn no_allocation_for_a_known_key() {
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
     let quota = Quota::per_second(100);
     let limiter = Limiter::builder(quota).clock(clock.clone()).build().unwrap();
-    // Until the key is known, and the thread has its room for answers.
+    // The first calls create the key and the thread's buffers.
     assert!(limiter.check("a key of up to thirty-two bytes").is_admitted());
     let mut outcomes = [0, 0];
     let counted = allocation_counter::measure(|| {
@@ -27,7 +27,7 @@ fn no_allocation_for_a_known_key() {
     assert!(outcomes.iter().all(|&count| count > 100), "both outcomes were seen: {outcomes:?}");
 }
 
-/// Nor does a key that is not text: a number, an address, a long tuple.
+/// A key that is not text does not allocate either: a number, an address, a long tuple.
 #[test]
 fn no_allocation_for_keys_of_any_kind() {
     let limiter = Limiter::new(Quota::per_second(100));
@@ -43,7 +43,7 @@ fn no_allocation_for_keys_of_any_kind() {
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }
 
-/// Nor does a batch of them, once there has been one.
+/// A batch does not allocate either, after the first one.
 #[test]
 fn no_allocation_for_a_batch_of_known_keys() {
     let file = policy::compile(b"").unwrap();
@@ -71,8 +71,8 @@ fn no_allocation_for_a_batch_of_known_keys() {
     assert!((64..6_400).contains(&admitted), "both outcomes were seen: {admitted}");
 }
 
-/// Nor do the fields of answers that come in turn, more of them than are remembered, once there has
-/// been one of each.
+/// Headers of alternating responses do not allocate either, even if they exceed the cache, after
+/// the first of each.
 #[test]
 fn no_allocation_for_fields_in_kept_memory() {
     let outcome = Outcome::admitting(100);
@@ -99,7 +99,7 @@ fn no_allocation_for_fields_in_kept_memory() {
     assert_eq!(written, 100 * 8 * 6);
 }
 
-/// Nor does a request that enters the adaptive shedder and leaves it with its response.
+/// A request that enters the adaptive shedder and ends with its response does not allocate either.
 #[test]
 fn no_allocation_for_a_request_that_the_shedder_admits() {
     let file = b"classes: [{name: critical, match: {user: alice}}, {name: normal, default: true}]

@@ -2,15 +2,15 @@
 # Ask Tollgate before doing the work. POSIX sh and curl 7.84 or later.
 tollgate=${TOLLGATE_URL:-http://127.0.0.1:8081}
 timeout=${TOLLGATE_TIMEOUT:-0.25} # seconds; a limiter that takes longer is worse than none
-# What to do when Tollgate does not answer: open lets everyone in, closed nobody. Choose for each call site: a page view is
-# worth more than its limit, a password guess is not.
+# What to do when Tollgate does not answer: open admits all requests, closed refuses them. Choose for each call site: a
+# page view is worth more than its limit, a password guess is not.
 fail=${FAIL:-open}
 
-# A JSON string of the argument, or anyone could add attributes of their own.
+# Quotes the argument as a JSON string. Otherwise a client could add attributes.
 string() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
 
-# Status 0: it may go on. Status 1: it may not, and $wait says for how many seconds (empty: no wait will help). Status 2: the call
-# itself is wrong.
+# Status 0: admitted. Status 1: refused, and $wait has the seconds to wait (empty: no wait helps). Status 2: the call
+# is invalid.
 check() {
     answer=$(curl --silent --max-time "$timeout" --output /dev/null --write-out '%{http_code} %header{retry-after}' \
         --json "{\"attributes\": {\"user\": $(string "$1"), \"action\": $(string "$2")}}" "$tollgate/v1/check")

@@ -1,31 +1,31 @@
 #!/bin/sh
-# Reserve tokens before a call to a model, settle what it used. POSIX sh, sed and curl 7.82 or later.
+# Reserve tokens before a call to a model, and settle the tokens that it used. POSIX sh, sed and curl 7.82 or later.
 tollgate=${TOLLGATE_URL:-http://127.0.0.1:8081}
 timeout=${TOLLGATE_TIMEOUT:-0.25} # seconds; a limiter that takes longer is worse than none
 # What to do when Tollgate does not answer: open does the work without a reservation, closed does not.
 fail=${FAIL:-open}
 
-# A JSON string of the argument, or anyone could add attributes of their own.
+# Quotes the argument as a JSON string. Otherwise a client could add attributes.
 string() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
 
-# Prints the answer. Another status than 0: Tollgate does not answer.
+# Prints the answer. Any status except 0: Tollgate does not answer.
 post() {
     curl --silent --max-time "$timeout" --json "$2" "$tollgate/v1/$1" && return 0
     echo "tollgate did not answer" >&2
     return 1
 }
 
-# Answers have no space between a name and its value: enough for sed, where there is nothing better.
+# Answers have no space between a name and its value, so sed can read them without a JSON parser.
 member() { sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
 
-# Settles or cancels, and prints the answer. Doing so twice does no harm, so a call without an answer is made again.
+# Settles or cancels, and prints the answer. Repeating the call does no harm, so it is repeated if there is no answer.
 end() {
     for attempt in 1 2 3; do
         if ended=$(post "$1" "$2"); then
             case $ended in
                 *'"charged":'*) printf %s "$ended" && return 0 ;;
             esac
-            # Ended already, expired, or lost with the memory of a Tollgate that started again.
+            # Already ended, expired, or lost when Tollgate restarted.
             echo "not ended: $(printf %s "$ended" | member detail)" >&2
             return 1
         fi
@@ -34,7 +34,8 @@ end() {
     return 1
 }
 
-# reserved USER ESTIMATE COMMAND...: runs the command, whose last line says how much it used. If it fails, all is given back.
+# reserved USER ESTIMATE COMMAND...: runs the command, whose last line is the number of tokens used. If it fails, the
+# reservation is cancelled.
 reserved() {
     who=$1 estimate=$2
     shift 2
@@ -65,7 +66,7 @@ reserved() {
     fi
 }
 
-# Your model goes here; its last line is how many tokens it used.
+# Replace this with your model; its last line is the number of tokens used.
 ask_model() {
     [ -n "$1" ] || return 1
     printf '%s\n120\n' "$(printf %s "$1" | tr a-z A-Z)"

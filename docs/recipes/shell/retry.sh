@@ -1,15 +1,15 @@
 #!/bin/sh
-# Wait as long as Tollgate asks, a little longer each for their own. POSIX sh, awk and curl 7.84 or later.
+# Wait as long as Tollgate says, plus a random time. POSIX sh, awk and curl 7.84 or later.
 tollgate=${TOLLGATE_URL:-http://127.0.0.1:8081}
 timeout=${TOLLGATE_TIMEOUT:-0.25} # seconds; a limiter that takes longer is worse than none
 wait_at_most=${TOLLGATE_WAIT:-30} # whole seconds in all; someone is waiting for us, too
-# What to do when Tollgate does not answer: open goes on without it, closed tries again until $wait_at_most.
+# What to do when Tollgate does not answer: open continues without it, closed tries again until $wait_at_most.
 fail=${FAIL:-open}
 
-# A JSON string of the argument, or anyone could add attributes of their own.
+# Quotes the argument as a JSON string. Otherwise a client could add attributes.
 string() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
 
-# Status 0 once the request may go on, 1 when it would take too long or no wait can help, 2 when the call itself is wrong.
+# Status 0 once the request is admitted, 1 if that would take too long or no wait helps, 2 if the call is invalid.
 wait_until_allowed() {
     try=0 started=$(date +%s)
     while [ $((try += 1)) -gt 0 ]; do
@@ -31,7 +31,7 @@ wait_until_allowed() {
                 ;;
         esac
         [ $(($(date +%s) + wait - started)) -lt "$wait_at_most" ] || return 1
-        # Everyone who was refused together would come back together: up to half as long again spreads them.
+        # Clients refused together would return together: a random wait of up to half as long again spreads them.
         sleep "$(awk -v wait="$wait" -v seed="$$$try" 'BEGIN { srand(seed); print wait * (1 + rand() / 2) }')"
     done
 }

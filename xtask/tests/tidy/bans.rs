@@ -1,15 +1,15 @@
-//! What never gets committed.
+//! Text that must never be committed.
 
 use crate::tree::{self, File, has_word};
 
-/// Of code: the words, and why not.
+/// Banned in code: the text, and the reason.
 const CODE: &[(&str, &str)] = &[
     ("todo!", "finish it, or leave it out"),
     ("unimplemented!", "finish it, or leave it out"),
     ("dbg!", "left over from debugging"),
 ];
 
-/// Of any file. Put together here, so that this file passes its own check.
+/// Banned in any file. Concatenated here, so that this file passes its own check.
 const TEXT: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X")];
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::tree::{self, File};
 
-/// Where the one clock is.
+/// The file with the one clock.
 const CLOCK: &str = "crates/tollgate-store/src/raw/clock.rs";
 
 const READS: &[&str] = &["Instant::now", "SystemTime::now", "UNIX_EPOCH.elapsed"];
@@ -12,7 +12,7 @@ fn one_file_reads_the_clock() {
     tree::assert_none(&tree::files().iter().flat_map(complaints).collect::<Vec<_>>());
 }
 
-/// Tests and chores may measure, and so may the line that shows a user how far a long run has come.
+/// Tests and chores may measure time, and so may the progress line of long commands.
 fn complaints(file: &File) -> Vec<String> {
     let shows_progress =
         file.path.starts_with("crates/tollgate-cli/src/") && file.path.contains("progress");

@@ -18,7 +18,7 @@ fn findings(files: &[File]) -> Vec<Finding> {
         .collect()
 }
 
-/// The items that do not belong there.
+/// The items that do not belong in a `lib.rs`.
 fn other_items(code: &str) -> Vec<String> {
     let mut others = Vec::new();
     for item in items(code) {
@@ -44,7 +44,7 @@ fn items(code: &str) -> Vec<String> {
             '}' | ']' | ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // The braces of a `use` are not its end.
+        // The braces of a `use` do not end it.
         let is_use = item.split_whitespace().take(2).any(|word| word == "use");
         if depth == 0 && (c == ';' || (c == '}' && !is_use)) {
             items.push(std::mem::take(&mut item).trim().to_owned());

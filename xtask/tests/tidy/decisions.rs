@@ -4,7 +4,7 @@ use crate::tree::{self, File};
 
 const FOLDER: &str = "docs/decisions/";
 const WORDS: usize = 400;
-/// A superseded record only says what was learnt.
+/// A superseded record contains only the lessons.
 const WORDS_SUPERSEDED: usize = 100;
 
 #[test]
@@ -77,7 +77,7 @@ fn complaints(record: &File) -> Vec<String> {
     found
 }
 
-/// The rules of a table and the marks of a list are no words.
+/// Table rules and list marks are not words.
 fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }
@@ -88,7 +88,7 @@ fn is_date(text: &str) -> bool {
     parts.iter().all(digits) && parts.iter().map(|part| part.len()).eq([4, 2, 2])
 }
 
-/// The numbers up to the latest that the index neither links with their titles nor calls unused.
+/// The numbers up to the latest that the index neither links nor lists as unused.
 fn missing(index: &str, records: &[&File]) -> Vec<String> {
     let latest =
         records.iter().filter_map(|file| number(file).parse().ok()).max().unwrap_or(0_usize);
@@ -153,7 +153,7 @@ fn a_gap_in_the_index_is_found() {
 
 #[test]
 fn a_link_is_read() {
-    // Put together here, so that this file passes its own check.
+    // Concatenated here, so that this file passes its own check.
     let text =
         ["see [a](docs/", "0001-a.md) and ", "0002-b.md, not ", "README.md"].join("decisions/");
     assert_eq!(links(&File::new("docs/a.md", &text)), ["0001-a.md", "0002-b.md"]);

@@ -1,9 +1,9 @@
-//! Which crates there are, and which may depend on which: only downward.
+//! The crates, and their dependencies: only downward.
 
 use crate::manifest::{dependencies, members};
 use crate::tree::{self, File};
 
-/// Each crate, and the crates below it. A crate not written yet has its place already.
+/// Each crate, and the crates below it. A crate that does not exist yet may be listed.
 const LAYOUT: &[(&str, &[&str])] = &[
     ("tollgate-faults", &[]),
     ("tollgate-logs", &[]),
@@ -60,12 +60,12 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What injects faults. Every crate may use it in its tests, and none elsewhere.
+/// The fault injector. Crates may use it in tests only.
 const HARNESS: &str = "tollgate-faults";
-/// What every crate may use in its tests: the harness, and what draws pictures of them.
+/// The crates that every crate may use in tests: the fault injector, and the drawing of pictures.
 const FOR_TESTS: &[&str] = &[HARNESS, "tollgate-picture"];
 
-/// Workspaces of their own, so that their dependencies stay out of the product's lock file.
+/// Separate workspaces, so that their dependencies stay out of the product's lock file.
 const APART: &[&str] = &["bench", "fuzz"];
 
 #[test]
@@ -98,7 +98,7 @@ fn complaints(folder: &str, manifest: &File) -> Vec<String> {
         let lower = dependency.name.as_str();
         let shipped = manifest.text.split("\n[dev-dependencies]").next().unwrap_or_default();
         let for_tests = FOR_TESTS.contains(&lower) && !shipped.contains(lower);
-        // A crate may ask for itself in its tests, to turn a feature on.
+        // A crate may depend on itself in tests, to enable a feature.
         if known(lower) && lower != name && !below.contains(&lower) && !for_tests {
             found.push(format!("{name} depends on {lower}, which is not below it"));
         }

@@ -1,4 +1,4 @@
-//! How long files, functions and lines of comment are.
+//! Lengths of files, functions and comment lines.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File};
@@ -60,7 +60,7 @@ fn long_functions(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Files with lines of comment that rustfmt leaves wider than code may be, and how many.
+/// Files with comment lines wider than rustfmt allows for code, and their number.
 fn wide_comments(files: &[File]) -> Vec<Finding> {
     let wide = |mark: &'static str| {
         move |line: &&str| {
@@ -78,7 +78,7 @@ fn wide_comments(files: &[File]) -> Vec<Finding> {
     found
 }
 
-/// The name of each function with a body, and its lines from `fn` to the closing brace.
+/// The name of each function with a body, and the number of lines from `fn` to the closing brace.
 fn functions(code: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -96,7 +96,8 @@ fn functions(code: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// Where the braces that follow a signature close; `None` for a declaration, or the type `fn(...)`.
+/// The position of the brace that closes a function's body; `None` for a declaration, or for the
+/// type `fn(...)`.
 fn body_end(code: &str) -> Option<usize> {
     let (mut depth, mut nested) = (0_usize, 0_usize);
     for (at, c) in code.char_indices() {

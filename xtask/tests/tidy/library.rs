@@ -1,13 +1,13 @@
-//! The library as a newcomer meets it: few names at its root, and few crates below it.
+//! The library for new users: few names at its root, and few dependencies.
 
 use crate::tree;
 use std::process::Command;
 
-/// Names at the root of `tollgate`, with every feature.
+/// The most names at the root of `tollgate`, with every feature.
 const ROOT_NAMES_MAX: usize = 18;
-/// Crates of `cargo add tollgate`, itself included.
+/// The most crates of `cargo add tollgate`, including itself.
 const CRATES_MAX: usize = 25;
-/// Words that a limiter in memory does not need, and so the start of the names of crates.
+/// Prefixes of crate names that a limiter in memory must not depend on.
 const FEATURES_ONLY: &[&str] = &["tokio", "redis", "serde", "schemars", "jiff", "tollgate-policy"];
 
 #[test]

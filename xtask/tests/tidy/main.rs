@@ -1,6 +1,5 @@
-//! What must be true of the tree itself: layout, dependency directions, lengths, bans. An ordinary
-//! test, so that nobody has to remember to run it; each check also has a test that it complains
-//! about what it is there for.
+//! Checks of the tree itself: layout, dependency directions, lengths, bans. They are ordinary
+//! tests, so they run with all others. Each check also has a test that it fails on a violation.
 
 mod algorithms;
 mod bans;

@@ -1,9 +1,9 @@
-//! What each `Cargo.toml` may say.
+//! Rules for each `Cargo.toml`.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File, has_word};
 
-/// Crates no manifest of ours names, and why.
+/// Banned dependencies, and the reasons.
 const BANNED: &[(&str, &str)] = &[
     ("serde_yaml", "unmaintained, and without positions: granit-parser"),
     ("serde_yml", "unsound: granit-parser"),
@@ -12,7 +12,7 @@ const BANNED: &[(&str, &str)] = &[
     ("quanta", "not monotonic across cores"),
 ];
 
-/// A dependency as a manifest names it.
+/// A dependency in a manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -28,7 +28,7 @@ pub(crate) fn members(files: &[File]) -> Vec<(&str, &File)> {
         .collect()
 }
 
-/// Every dependency, for tests and builds included.
+/// Every dependency, including those of tests and builds.
 pub(crate) fn dependencies(manifest: &str) -> Vec<Dependency> {
     let (mut found, mut section) = (Vec::new(), String::new());
     for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
@@ -93,7 +93,7 @@ fn complaints(manifest: &File) -> Vec<String> {
     found
 }
 
-/// What a shipped crate has to say about itself.
+/// The fields that the manifest of a shipped crate needs.
 fn undescribed(manifest: &File) -> Vec<String> {
     let wanted =
         ["description = \"", "keywords = [\"", "categories = [\"", "readme = \"README.md\""];
@@ -108,7 +108,7 @@ fn unused(files: &[File]) -> Vec<Finding> {
         for Dependency { name, .. } in dependencies(&manifest.text) {
             let word = name.replace('-', "_");
             let inside = |file: &&File| file.path.starts_with(&format!("{folder}/"));
-            // The text, not the code: an example in the documentation is a use too.
+            // Searches the text, comments included: an example in the documentation is a use too.
             if !files.iter().filter(inside).any(|f| f.is_rust() && has_word(&f.text, &word)) {
                 found.push(Finding { subject: format!("{folder}:{name}"), amount: 1 });
             }

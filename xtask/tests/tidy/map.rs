@@ -1,5 +1,5 @@
-//! The map in ARCHITECTURE.md: a line for each folder of the crates, from the folder's own first
-//! sentence.
+//! The map in ARCHITECTURE.md: a line for each folder of the crates, with the first sentence of its
+//! module documentation.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File};
@@ -10,7 +10,7 @@ const PAGE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- map: written by `cargo xtask tidy --write` -->\n";
 const END: &str = "<!-- end of map -->\n";
 const FILES_MAX: usize = 12;
-/// Folders with a file for each member of an extension point.
+/// Folders with one file for each implementation of an extension point.
 const EXTENSIONS: &[&str] = &["crates/tollgate-policy/src/lint/"];
 
 #[test]
@@ -34,7 +34,7 @@ fn folders_have_few_files() {
     ratchet::assert_within("folder-files", rule, &crowded(tree::files()));
 }
 
-/// The folders that hold code which ships, and their `mod.rs`, `lib.rs` or `main.rs`.
+/// The folders of shipped code, with their `mod.rs`, `lib.rs` or `main.rs`.
 fn folders(files: &[File]) -> BTreeMap<&str, Vec<&File>> {
     let mut folders: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.ships() && file.path.contains("/src/")) {
@@ -69,7 +69,7 @@ fn map(files: &[File]) -> (String, Vec<String>) {
     (map, missing)
 }
 
-/// How many folders below `src` this one is.
+/// The depth of the folder below `src`.
 fn depth(folder: &str) -> usize {
     folder.split_once("/src/").map_or(0, |(_, inside)| inside.split('/').count())
 }

@@ -1,7 +1,6 @@
-//! Rust without its comments and the contents of its strings, line by line as before.
+//! Rust code with its comments and strings blanked out, line by line.
 
-/// Blanks out comments, strings and characters, so that a check does not stumble over prose. Quotes
-/// stay.
+/// Blanks out comments, strings and characters, so that checks do not match prose. Quotes stay.
 pub(crate) fn code_only(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -20,7 +19,7 @@ pub(crate) fn code_only(text: &str) -> String {
     out
 }
 
-/// The end of the comment or literal that starts at `at`; `at` itself when none does.
+/// The end of the comment or literal that starts at `at`; `at` itself if none starts there.
 fn end_of_blank(chars: &[char], at: usize) -> usize {
     let peek = |offset: usize| chars.get(at + offset).copied().unwrap_or('\0');
     match (chars[at], peek(1)) {
@@ -34,7 +33,7 @@ fn end_of_blank(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// Whether the letter at `at` ends a name, as in `for"`; the `b` of `br"` does not count as one.
+/// Whether the letter at `at` ends a name, as in `for"`. The `b` of `br"` is not a name.
 fn follows_name(chars: &[char], at: usize) -> bool {
     let of_name = |i: usize| chars[i].is_alphanumeric() || chars[i] == '_';
     let prefix = at > 0 && matches!(chars[at - 1], 'b' | 'c') && (at == 1 || !of_name(at - 2));
@@ -66,7 +65,7 @@ fn end_of_quoted(chars: &[char], at: usize, quote: char) -> usize {
     (i + 1).min(chars.len())
 }
 
-/// `r"..."` or `r#"..."#`; a raw name such as `r#type` is no string.
+/// `r"..."` or `r#"..."#`. A raw name such as `r#type` is not a string.
 fn end_of_raw(chars: &[char], at: usize) -> usize {
     let open = find(chars, at + 1, |i| chars[i] != '#');
     if chars.get(open) != Some(&'"') {

@@ -29,7 +29,7 @@ fn repeated(files: &[File]) -> Vec<Finding> {
     repeated.map(|(subject, amount)| Finding { subject, amount }).collect()
 }
 
-/// What the compiler calls a crate: the folder of a library or program, or of one test binary.
+/// The compilation unit of a file: the folder of a library or program, or one test binary.
 fn unit(path: &str) -> &str {
     for folder in ["/src/", "/tests/", "/examples/"] {
         if let Some(at) = path.find(folder) {
@@ -41,7 +41,7 @@ fn unit(path: &str) -> &str {
     path
 }
 
-/// The structs, enums, unions, traits and aliases that `code` defines; associated types are none.
+/// The structs, enums, unions, traits and aliases that `code` defines, without associated types.
 fn type_names(code: &str) -> Vec<&str> {
     let definition = |line: &'_ str| -> Option<usize> {
         let item = line.trim_start();

@@ -1,6 +1,5 @@
-//! The core runs without the standard library. No other target can be installed everywhere the
-//! tests run, so this shows it from what there is: the attribute, no path into `std`, and no
-//! dependency that needs it.
+//! The core builds without the standard library. Tests cannot install another target everywhere. So
+//! this checks the attribute, that no path leads into `std`, and that no dependency needs it.
 
 use crate::tree::{self, File, has_word};
 use std::process::Command;
@@ -37,7 +36,7 @@ fn complaints(file: &File) -> Vec<String> {
         found.push(format!("{}: lacks #![no_std]", file.path));
     }
     found.extend(file.complaints("use `core` or `alloc`", |line| has_word(line, "std::")));
-    // The one line the tests need; without its condition the crate would need `std` everywhere.
+    // The line that tests need. Without its condition, the crate would always need `std`.
     let mut before = "";
     for line in file.code.lines().map(str::trim) {
         if line.ends_with("extern crate std;") && before != "#[cfg(test)]" {

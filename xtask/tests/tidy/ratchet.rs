@@ -1,10 +1,10 @@
-//! Rules the tree does not meet everywhere yet. `xtask/tidy.ratchet` lists where and by how much;
-//! an entry larger than needed is a failure, so whatever gets better stays better.
+//! Rules that the tree does not meet everywhere yet. `xtask/tidy.ratchet` lists the exceptions and
+//! their amounts. An entry that is too large also fails, so that improvements stay.
 
 use crate::tree;
 use std::fs;
 
-/// Every check that may have entries.
+/// Every check with possible exceptions.
 const CHECKS: &[&str] = &[
     "algorithm-file",
     "comment-width",
@@ -18,10 +18,10 @@ const CHECKS: &[&str] = &[
     "unwrap",
 ];
 
-/// Something a check found: where, and how much of it.
+/// A finding of a check: its subject and its amount.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// Without spaces: a path, or a path and a name.
+    /// A path, or a path and a name, without spaces.
     pub(crate) subject: String,
     pub(crate) amount: usize,
 }
@@ -32,8 +32,7 @@ struct Entry {
     finding: Finding,
 }
 
-/// Fails on every finding that the list does not have exactly as it is, and on every entry without
-/// a finding.
+/// Fails on every finding that differs from the list, and on every entry without a finding.
 pub(crate) fn assert_within(check: &str, rule: &str, findings: &[Finding]) {
     assert!(CHECKS.contains(&check), "{check} is not in CHECKS");
     let list =

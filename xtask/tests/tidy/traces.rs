@@ -2,10 +2,10 @@
 
 use crate::tree::{self, File};
 
-/// Folders of one machine. Put together here, so that this file passes its own check.
+/// Folders of one machine. Concatenated here, so that this file passes its own check.
 const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
-/// Where packages come from is the machine's own business; the tree names packages only.
+/// Package mirrors depend on the machine; the tree names only packages.
 const HOSTS: &[&str] = &[
     concat!("index.cra", "tes.io"),
     concat!("static.cra", "tes.io"),
@@ -27,7 +27,7 @@ fn complaints(file: &File) -> Vec<String> {
     let mut found = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         let names_folder = FOLDERS.iter().any(|folder| {
-            // `sub/work/` is somebody's relative path.
+            // `sub/work/` is a relative path.
             let starts_path = |at: usize| {
                 !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}*".contains(c))
             };

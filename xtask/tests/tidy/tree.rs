@@ -1,4 +1,4 @@
-//! The files the checks look at.
+//! The files that the checks read.
 
 use crate::mask;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Folders whose Rust follows the rules: what ships, what tests it, and the chores.
+/// Folders whose Rust follows the rules: shipped code, tests and chores.
 const OURS: &[&str] = &["crates/", "testing/", "xtask/"];
 
-/// A text file of the tree; its path is relative to the workspace, with `/`.
+/// A text file of the tree. Its path is relative to the workspace, with `/`.
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Rust only: the text with comments and the contents of strings blanked out.
+    /// For Rust only: the text with comments and strings blanked out.
     pub(crate) code: String,
 }
 
@@ -27,7 +27,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Rust of this workspace; `bench/` and `fuzz/` are workspaces of their own.
+    /// A Rust file of this workspace; `bench/` and `fuzz/` are separate workspaces.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_rust() && self.is_member()
     }
@@ -37,13 +37,13 @@ impl File {
         OURS.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// A test, or an example, which nobody links either.
+    /// A test, or an example, which is not shipped either.
     pub(crate) fn is_test(&self) -> bool {
         let folders = ["/tests/", "/benches/", "/examples/"];
         self.path.ends_with("/tests.rs") || folders.iter().any(|f| self.path.contains(f))
     }
 
-    /// Rust of a crate that users get: no test, no chore, no harness.
+    /// A Rust file of a shipped crate: no test, no chore, no harness.
     pub(crate) fn ships(&self) -> bool {
         self.is_rust() && self.path.starts_with("crates/") && !self.is_test()
     }
@@ -60,7 +60,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every text file that belongs to the tree: tracked, or new and not ignored.
+/// Every text file of the tree: tracked, or new and not ignored.
 pub(crate) fn files() -> &'static [File] {
     static FILES: OnceLock<Vec<File>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -78,12 +78,12 @@ pub(crate) fn files() -> &'static [File] {
     })
 }
 
-/// Fails with every complaint, not only the first.
+/// Fails with all complaints, not only the first.
 pub(crate) fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// Whether `word` occurs in `line` with no part of a name on either side.
+/// Whether `word` occurs in `line` as a whole name.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let of_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

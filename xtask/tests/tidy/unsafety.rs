@@ -1,4 +1,4 @@
-//! `unsafe` lives in one folder.
+//! Only one folder contains `unsafe`.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File, has_word};

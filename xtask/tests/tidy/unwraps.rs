@@ -1,4 +1,4 @@
-//! What users send must not be able to panic.
+//! User input must not be able to cause a panic.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File};

@@ -1,5 +1,5 @@
 //! The gateways: Tollgate with and without limits, a bare hyper proxy as the floor, and three
-//! common proxies, each with a limit per user that no user reaches.
+//! common proxies. Each has a limit per user that no user reaches.
 
 use crate::contender::{Contender, Programs, Wants, beside, folder, higher, serve};
 use crate::process::{Program, Ready};

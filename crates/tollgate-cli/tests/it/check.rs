@@ -1,4 +1,4 @@
-//! `tollgate check`, `tollgate schema`, and no command at all.
+//! `tollgate check`, `tollgate schema`, and a call without a command.
 
 use super::run;
 use crate::serve::process::{Folder, Process};
@@ -156,7 +156,7 @@ fn without_a_file_it_is_the_one_that_is_there_and_says_so() {
     assert!(error.contains("no ./tollgate.yaml here"), "{error}");
 }
 
-/// What `serve` would refuse: `check` says it at its place in the tier file.
+/// `check` reports what `serve` would refuse, at its position in the tier file.
 #[test]
 fn tier_files_are_looked_at() {
     let policy = "tiers: {by: api_key, file: tiers.yaml}

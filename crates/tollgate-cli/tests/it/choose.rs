@@ -64,7 +64,7 @@ fn a_terminal_asks_what_the_flags_leave_open() {
     assert!(std::fs::read_to_string(file).unwrap().contains("algorithm: sliding-window"));
 }
 
-/// The period of the limit in microseconds, and how much it may admit in one.
+/// The period of the limit in microseconds, and the most units that it may admit in one.
 fn promised(policy: &str) -> (u64, usize) {
     let line = policy.lines().find(|line| line.contains("# and a burst of")).map_or_else(
         || policy.lines().find(|line| line.contains("    rate: ")).unwrap(),
@@ -80,7 +80,8 @@ fn promised(policy: &str) -> (u64, usize) {
     (period_us, count.parse().unwrap())
 }
 
-/// A client that never stops, after a pause too: no window holds more than an audited policy says.
+/// A client that sends without pause, and after a pause: no window exceeds the bound of an audited
+/// policy.
 #[test]
 fn an_audited_policy_keeps_every_window() {
     let folder = Folder::new("choose-audit");

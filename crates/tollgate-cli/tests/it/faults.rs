@@ -1,5 +1,5 @@
-//! Every row of the table of faults, in short: counts are judged, times are not. `cargo xtask
-//! faults` has the full form.
+//! Every row of the table of faults, in a short form that checks counts and no times. `cargo xtask
+//! faults` runs the full form.
 
 use std::path::PathBuf;
 use tollgate_faults::scenario::{self, ROWS};
@@ -15,7 +15,7 @@ fn run(name: &str) {
     assert!(!ended.checks.is_empty());
 }
 
-/// A test for each row, so that each is named, and the list of those that have one.
+/// A test for each row, named after it, and the list of rows with a test.
 macro_rules! rows {
     ($($test:ident = $name:literal,)*) => {
         $(

@@ -1,5 +1,5 @@
-//! Contracts of proxies that are not packaged. The tests send requests to the program as the
-//! proxies do, byte for byte, and read the answers as they do.
+//! Contracts of proxies that Debian does not package. The tests send the exact bytes of these
+//! proxies to the program, and read the answers like the proxies.
 
 use super::serve::process::{Folder, Process};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ limits:
   - {name: posts, match: {method: POST, path: /posts}, key: [host], rate: 1/366d, algorithm: fixed-window}
 "#;
 
-/// What a proxy does with an answer.
+/// A proxy's action after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyAction {
     /// Lets the request pass.
@@ -27,11 +27,11 @@ fn by_status(status: u16) -> ProxyAction {
     if (200..300).contains(&status) { ProxyAction::Pass } else { ProxyAction::Answer(status) }
 }
 
-/// The request as the proxy sends it, and what the proxy does next.
+/// The request that the proxy sends, and its action.
 type Row = (&'static str, ProxyAction);
 
-/// Traefik's ForwardAuth: a GET without a body, the client's headers but for those of the
-/// connection, and five headers that Traefik writes itself.
+/// Traefik's ForwardAuth: a GET without a body, the client's headers except hop-by-hop ones, and
+/// five headers of Traefik.
 const TRAEFIK: &[Row] = &[
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\
@@ -39,7 +39,7 @@ const TRAEFIK: &[Row] = &[
          X-Forwarded-Proto: https\r\nX-Forwarded-Uri: /api/a?b=1\r\nAccept-Encoding: gzip\r\n\r\n",
         ProxyAction::Pass,
     ),
-    // The same client again, by a proxy in front of Traefik that Traefik trusts.
+    // The same client through another proxy in front of Traefik, which Traefik trusts.
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nUser-Agent: curl/8.5.0\r\n\
          X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Host: shop.example\r\n\
@@ -47,14 +47,14 @@ const TRAEFIK: &[Row] = &[
          X-Forwarded-Server: edge-1\r\nX-Forwarded-Uri: /api/b\r\nX-Real-Ip: 203.0.113.7\r\n\r\n",
         ProxyAction::Answer(429),
     ),
-    // A WebSocket's request: Traefik drops `Connection` and `Upgrade`, and passes the rest.
+    // A WebSocket request: Traefik drops `Connection` and `Upgrade`, and forwards the rest.
     (
         "GET /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nSec-Websocket-Key: x\r\n\
          Sec-Websocket-Version: 13\r\nX-Forwarded-For: 203.0.113.8\r\nX-Forwarded-Host: shop.example\r\n\
          X-Forwarded-Method: GET\r\nX-Forwarded-Proto: wss\r\nX-Forwarded-Uri: /api/socket\r\n\r\n",
         ProxyAction::Pass,
     ),
-    // `preserveRequestMethod: true`, and a POST whose body stays with Traefik.
+    // `preserveRequestMethod: true`, and a POST whose body Traefik keeps.
     (
         "POST /v1/forward-auth HTTP/1.1\r\nHost: tollgate:8081\r\nContent-Length: 0\r\n\
          Content-Type: application/json\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Host: shop.example\r\n\
@@ -67,7 +67,7 @@ const TRAEFIK: &[Row] = &[
          X-Forwarded-Method: POST\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Uri: /posts\r\n\r\n",
         ProxyAction::Answer(429),
     ),
-    // The status that denies, and one limit alone, are in the address that Traefik is given.
+    // The address that Traefik calls has the status for denials, and names one limit.
     (
         "GET /v1/forward-auth?deny_status=403&policy=per-client HTTP/1.1\r\nHost: tollgate:8081\r\n\
          X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Host: shop.example\r\nX-Forwarded-Method: GET\r\n\
@@ -76,7 +76,7 @@ const TRAEFIK: &[Row] = &[
     ),
 ];
 
-/// APISIX's forward-auth: a GET with the same five headers, and of the client's own only those that
+/// APISIX's forward-auth: a GET with the same five headers, and the client headers that
 /// `request_headers` names.
 const APISIX: &[Row] = &[
     (
@@ -93,7 +93,7 @@ const APISIX: &[Row] = &[
     ),
 ];
 
-/// Kong's pre-function, as `docs/forward-auth/README.md` has it: a check over the API.
+/// Kong's pre-function of `docs/forward-auth/README.md`: a call of the check API.
 fn kong(ip: &str, method: &str, path: &str) -> String {
     let body = format!(
         r#"{{"attributes":{{"ip":"{ip}","method":"{method}","path":"{path}","host":"kong.example"}}}}"#
@@ -111,7 +111,7 @@ struct Reply {
     body: String,
 }
 
-/// Sends the bytes on a connection that is kept, as proxies keep theirs.
+/// Sends the bytes on a persistent connection, as proxies do.
 fn ask(stream: &mut TcpStream, request: &str) -> Reply {
     stream.write_all(request.as_bytes()).unwrap();
     let (mut head, mut byte) = (Vec::new(), [0]);
@@ -138,7 +138,7 @@ fn started(name: &str) -> (Folder, Process, TcpStream) {
     (folder, process, stream)
 }
 
-/// What the client of a proxy gets to see of a refusal.
+/// The refusal that the client of a proxy gets.
 #[track_caller]
 fn is_told(reply: &Reply, at: &str) {
     assert!(reply.head.contains("\r\nretry-after: "), "{at}: {}", reply.head);
@@ -168,8 +168,8 @@ fn apisix() {
     follow("contract-apisix", APISIX);
 }
 
-/// 200 passes; 429 and 503 reach the client with the headers. The pre-function decides about the
-/// rest.
+/// A 200 lets the request pass; 429 and 503 reach the client with the headers. The pre-function
+/// decides about other statuses.
 #[test]
 fn kong_by_the_check_api() {
     let (_folder, _process, mut stream) = started("contract-kong");
@@ -189,14 +189,14 @@ fn kong_by_the_check_api() {
             assert!(reply.body.contains("\"retry_after\":"), "{}", reply.body);
         }
     }
-    // A mistake in the call is neither of them, and names what is wrong.
+    // An invalid call gets another status, and an explanation.
     let wrong = kong("nowhere", "GET", "/api/a");
     let reply = ask(&mut stream, &wrong);
     assert_eq!(reply.status, 400, "{}", reply.body);
     assert!(reply.body.contains("\"field\":"), "{}", reply.body);
 }
 
-/// The page has what these tables follow.
+/// The page contains the contracts of these tables.
 #[test]
 fn the_page_has_them_all() {
     let page = include_str!("../../../../docs/forward-auth/README.md");

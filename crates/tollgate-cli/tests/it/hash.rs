@@ -12,8 +12,8 @@ fn it_is_the_sha_256_of_the_value() {
     assert_eq!(run(&["hash", "key-1", "key-2"], "").1, both);
 }
 
-/// A line of standard input is a value, with or without its end, so that no secret need be an
-/// argument.
+/// A line of standard input is a value, with or without a line end, so that secrets need not be
+/// arguments.
 #[test]
 fn lines_of_standard_input_are_values() {
     for input in ["key-1", "key-1\n", "key-1\r\n"] {

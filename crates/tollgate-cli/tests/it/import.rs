@@ -1,9 +1,9 @@
-//! `tollgate import`, and `tollgate check` on files that a file names.
+//! `tollgate import`, and `tollgate check` on files that a policy names.
 
 use super::run;
 use std::path::PathBuf;
 
-/// A file of its own, which goes with it.
+/// A temporary file that is removed on drop.
 struct TempFile(PathBuf);
 
 impl TempFile {
@@ -85,7 +85,7 @@ fn a_pattern_without_a_file_is_a_warning() {
     assert!(err.contains("0 errors, 1 warning"), "{err}");
 }
 
-/// The page shows a file, the command and what it says, to the letter.
+/// The page shows a file, the command and its exact output.
 #[test]
 fn the_page_for_those_who_come_from_limitador_holds() {
     let page = include_str!("../../../../docs/envoy.md");

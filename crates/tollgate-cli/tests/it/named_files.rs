@@ -1,5 +1,5 @@
-//! Files that a policy names: `check` refuses what `serve` refuses, at the same place and in the
-//! same words.
+//! Files that a policy names: `check` refuses what `serve` refuses, with the same position and
+//! message.
 
 use super::run;
 use crate::serve::process::{Folder, Process};
@@ -39,7 +39,7 @@ jwt: {keys: keys, algorithms: [HS256]}
 limits: [{name: a, rate: 5/min}]
 ";
 
-/// A name, a policy, the files beside it, where the mistake is and what it is.
+/// A name, a policy, the files beside it, and the position and message of the error.
 type NamedFileCase<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
@@ -101,7 +101,7 @@ fn a_certificate_that_is_out_of_date_is_a_warning() {
     }
 }
 
-/// A client with the wrong certificate, or with none, would otherwise leave no trace here.
+/// Otherwise a client with a wrong certificate, or with none, would leave no trace in the log.
 #[test]
 fn a_handshake_that_fails_is_in_the_log() {
     let folder = Folder::with("named-handshake", GRPC);
@@ -121,7 +121,7 @@ fn a_handshake_that_fails_is_in_the_log() {
     assert!(said.contains("not TLS"), "{said}");
 }
 
-/// The third failure is no power of two, and its reason is new.
+/// The third failure is not a power of two, but its reason is new.
 #[test]
 fn each_new_reason_of_a_failed_handshake_is_in_the_log() {
     let folder = Folder::with("named-reasons", GRPC);
@@ -141,7 +141,7 @@ fn each_new_reason_of_a_failed_handshake_is_in_the_log() {
     assert!(said.contains("eof") && said.contains("TLS handshake failed"), "{said}");
 }
 
-/// What no front end uses is not looked at, and a file that is there is not complained about.
+/// Files that no front end uses are not checked, and an existing file is not reported.
 #[test]
 fn files_that_are_as_they_should_be_are_not_mentioned() {
     let folder = Folder::with("named-good", KEYS);

@@ -15,8 +15,8 @@ const IMPORTS: [&str; 3] = [
     ". ./check.sh; . ./reserve.sh; . ./retry.sh",
 ];
 
-/// Sends `SIGNAL` to Tollgate and waits until none of its threads can run. `kill` returns before
-/// that: one thread has to run to stop the others, which may answer a request until then.
+/// Sends `SIGNAL` to Tollgate, and waits until all of its threads have stopped. `kill` returns
+/// before that, and a running thread could still answer a request.
 const HALT: &str = r#"
 kill -s "$SIGNAL" "$TOLLGATE_PID"
 tries=0
@@ -28,7 +28,7 @@ do
 done
 "#;
 
-/// Reserves, ends Tollgate with the signal during the work, and shows the result of that work.
+/// Reserves, ends Tollgate with the signal during the work, and prints the result of the work.
 const STOP_DURING_WORK: [&str; 3] = [
     "import os, sys
 from reserve import reserved
@@ -56,7 +56,7 @@ reserved ann 500 work && echo kept
 ",
 ];
 
-/// The same, with work that fails: its own error has to come out, not Tollgate's.
+/// The same with work that fails: the error of the work must come out, not Tollgate's.
 const FAIL_DURING_WORK: [&str; 3] = [
     "import os
 from reserve import reserved
@@ -87,7 +87,7 @@ reserved ann 500 work >/dev/null || echo mine
 ",
 ];
 
-/// Is admitted once, ends Tollgate, and asks again.
+/// Is admitted once, ends Tollgate, and checks again.
 const STOP_BETWEEN_TRIES: [&str; 3] = [
     "import os
 from retry import wait_until_allowed
@@ -126,7 +126,7 @@ fn started(name: &str) -> (Folder, Process, String) {
     (folder, process, address)
 }
 
-/// Runs `program` where the recipes of its language are, against `address`.
+/// Runs `program` in the folder of its recipes, against `address`.
 fn command(language: usize, program: &str, address: &str) -> Command {
     let (interpreter, place) = LANGUAGES[language];
     let mut command = Command::new(interpreter);
@@ -145,7 +145,7 @@ fn command(language: usize, program: &str, address: &str) -> Command {
     command
 }
 
-/// Standard output and standard error of a command that has to succeed.
+/// Standard output and standard error of a command that must succeed.
 #[track_caller]
 fn output(command: &mut Command) -> (String, String) {
     let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
@@ -169,7 +169,7 @@ fn importing_a_recipe_spends_no_quota() {
     }
 }
 
-/// Killed, so that nobody listens; and stopped, so that the kernel accepts and nobody answers.
+/// Killed, so that the port is closed; and stopped, so that the kernel accepts and no answer comes.
 const SIGNALS: [(&str, &str); 2] = [("KILL", "20"), ("STOP", "1")];
 
 fn during(language: usize, name: &str, program: &str, fail: &str, check: impl Fn(&str, &str)) {
@@ -206,7 +206,7 @@ fn retry_goes_on_or_gives_up(language: usize) {
     }
 }
 
-/// The recipes as programs, with a Tollgate that has ended before.
+/// The recipes as programs, after Tollgate has ended.
 fn stopped_before(language: usize) {
     let (_folder, mut process, address) = started(&format!("recipes-before-{language}"));
     process.signal("TERM");

@@ -1,4 +1,4 @@
-//! Records of a real process: its decision log and its usage trail, over a crash.
+//! Records of a real process over a crash: its decision log and its usage trail.
 
 use serde_json::Value;
 use std::io::Write;
@@ -58,7 +58,7 @@ fn units_outlive_a_crash_and_the_next_start_tells_what_is_missing() {
     let (status, out, err) = report(&files, &plot);
     assert!(status == 1 && err.contains("did not end in order"), "{err}");
     let found: Value = serde_json::from_str(&out).unwrap();
-    // After the restart the memory store is empty, so `b` and nobody else is new.
+    // After the restart the memory store is empty, so only `b` is new.
     assert_eq!(found["rows"][0]["user"], "a");
     assert_eq!(
         (&found["rows"][0]["admitted"], &found["rows"][0]["refused"]),
@@ -91,7 +91,7 @@ fn a_reservation_by_a_redis_command_is_logged() {
     assert_eq!((&line["key"]["user"], &line["verdict"]), (&"a".into(), &"refused".into()));
 }
 
-/// A quantity of zero asks without taking, so it is a peek: no decision is counted or logged.
+/// A quantity of zero is a peek, so no decision is counted or logged.
 #[test]
 fn a_throttle_of_quantity_zero_is_a_peek() {
     let policy = format!("listen: {{resp: \"127.0.0.1:0\"}}{POLICY}").replace("refused", "all");
@@ -104,7 +104,7 @@ fn a_throttle_of_quantity_zero_is_a_peek() {
     assert!(wait_until(WITHIN, || node.metric(counted) == 1));
     let lines = || std::fs::read_to_string(node.folder().join("decisions.jsonl")).unwrap();
     assert!(wait_until(WITHIN, || lines().ends_with('\n')));
-    // The line of the first command would come first.
+    // The line of the first command would be the first one.
     assert_eq!((node.metric(counted), lines().lines().count()), (1, 1), "{}", lines());
 }
 

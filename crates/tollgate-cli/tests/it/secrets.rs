@@ -1,6 +1,6 @@
-//! Nothing secret is anywhere: an API key and the store's password are looked for in the store, the
-//! log at its most talkative, metrics, traces, answers, errors, the audit log, and what the
-//! commands print.
+//! Searches for secrets, an API key and the store's password, in every output. These are the store,
+//! the log at level trace, metrics, traces, answers, errors, the audit log, and the output of
+//! commands.
 
 use super::run;
 use super::serve::process::{Folder, Process, get, post};
@@ -13,12 +13,12 @@ const KEY: &str = "marker-api-key-5f3759df";
 const PASSWORD: &str = "marker-redis-password-0x1337";
 const TOKEN: &str = "marker-admin-token-deadbeef";
 
-/// What was found, and where.
+/// The secrets that were found, and where.
 #[derive(Default)]
 struct Search(Vec<String>);
 
 impl Search {
-    /// Looks for every secret in what some place shows.
+    /// Searches a text for every secret.
     fn look(&mut self, place: &str, text: &[u8]) {
         for secret in [KEY, PASSWORD, TOKEN] {
             if text.windows(secret.len()).any(|window| window == secret.as_bytes()) {
@@ -29,7 +29,7 @@ impl Search {
     }
 }
 
-/// A collector that keeps all that is sent to it.
+/// A collector that keeps all batches.
 fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -77,13 +77,13 @@ limits:
     )
 }
 
-/// Everything that a client and an operator can ask, in good and in bad ways.
+/// All calls of clients and operators, valid and invalid.
 fn use_it(http: &str, admin: &str, search: &mut Search) {
     let attributes = format!("{{\"api_key\": \"{KEY}\", \"user\": \"u\"}}");
     let bodies = [
         format!("{{\"attributes\": {attributes}}}"),
         format!("{{\"attributes\": {attributes}, \"ttl\": \"30s\"}}"),
-        // Whatever is wrong elsewhere, or with the key itself.
+        // Requests with another error, or with an error in the key itself.
         format!("{{\"attributes\": {attributes}, \"cost\": -1}}"),
         format!("{{\"attributes\": {attributes}, \"unknown\": 1}}"),
         format!("{{\"attributes\": {{\"api_key\": \"{KEY}"),
@@ -120,7 +120,7 @@ fn manage(admin: &str, call: &str, body: &str) -> (u16, String) {
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
-/// Every key and every value.
+/// Every key and every value in Redis.
 fn look_in_store(redis: &Redis, search: &mut Search) {
     let client = redis::Client::open(format!("redis://:{PASSWORD}@127.0.0.1:{}/0", redis.port()));
     let mut connection = client.unwrap().get_connection().unwrap();
@@ -155,7 +155,7 @@ fn nothing_secret_is_anywhere() {
         search.look(call, answer.as_bytes());
     }
     look_in_store(&redis, &mut search);
-    // Without the store, and with one that wants another password.
+    // Without the store, and with a store that requires another password.
     redis.kill();
     use_it(&http, &admin, &mut search);
     redis.restart();

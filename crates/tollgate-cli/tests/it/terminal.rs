@@ -1,4 +1,4 @@
-//! A terminal, for commands that a person uses.
+//! A terminal, for interactive commands.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use tollgate_faults::clock::wait_until;
 pub(crate) struct Terminal(String);
 
 impl Terminal {
-    /// Runs the command of a shell, and stays open after it.
+    /// Runs a shell command, and stays open after it.
     pub(crate) fn open(command: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The tools that operators have: Prometheus runs the rules, and answers what the dashboard asks.
+//! Tools of operators: Prometheus runs the alert rules and the queries of the dashboard.
 
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,7 +42,7 @@ fn every_alert_fires_and_resolves_in_promtool() {
     }
 }
 
-/// A Prometheus that watches nodes.
+/// A Prometheus that scrapes nodes.
 struct Prometheus {
     address: SocketAddr,
     _folder: TempDir,
@@ -54,7 +54,7 @@ impl Prometheus {
         let folder = TempDir::new("prometheus");
         let targets: Vec<String> = nodes.iter().map(|node| format!("'{}'", node.admin)).collect();
         let rules = std::fs::read_to_string(ops("prometheus/rules.yml")).unwrap();
-        // Alerts wait for a minute or two. The test does not.
+        // Alerts wait for a minute or two; in this test they do not.
         let rules = rules.replace("for: 1m", "for: 1s").replace("for: 2m", "for: 1s");
         folder.put("rules.yml", &rules);
         folder.put(
@@ -78,7 +78,7 @@ impl Prometheus {
         serde_json::from_str(&answer.body).ok()
     }
 
-    /// How many series the expression has now.
+    /// The number of series of the expression.
     fn series(&self, expression: &str) -> usize {
         let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let answer = self.get(&format!("/api/v1/query?query={encoded}"));
@@ -87,7 +87,7 @@ impl Prometheus {
 }
 
 impl Prometheus {
-    /// The alerts of this name that fire: their severity and instance.
+    /// The firing alerts with this name: their severity and instance.
     fn firing(&self, name: &str) -> Vec<(String, String)> {
         let answer = self.get("/api/v1/alerts").unwrap_or_default();
         let alerts = answer["data"]["alerts"].as_array().cloned().unwrap_or_default();
@@ -117,8 +117,8 @@ fn panels() -> Vec<(String, String)> {
     panels
 }
 
-/// One alert of each severity, with the rules of the package but for their waits. Nothing else
-/// fires before and after.
+/// One alert of each severity, with the rules of the package but without their waits. No other
+/// alert fires before or after.
 #[test]
 fn an_alert_of_each_severity_fires_and_resolves_on_a_live_pair() {
     if !is_installed("prometheus") {
@@ -188,7 +188,7 @@ fn every_panel_has_data_from_a_live_pair() {
     let has_data = wait_until(WITHIN, || {
         for node in &pair {
             drop(node.check("a", "/"));
-            // The upstream is not there. The gateway decides before it finds out.
+            // There is no upstream. The gateway decides before it notices.
             drop(tollgate_faults::http::ask(gateway(node), "/", None));
         }
         missing.retain(|(_, expression)| prometheus.series(expression) == 0);
@@ -224,7 +224,7 @@ fn the_image_runs_as_nobody_special_and_says_how_it_is() {
     for name in ignored.lines().filter_map(|line| line.strip_prefix('!')) {
         assert!(root.join(name).exists(), "{name} is not in the build context");
     }
-    // Every local file that the image and the compose file name is there.
+    // Every local file in the image and the compose file exists.
     let compose = std::fs::read_to_string(ops("docker/compose.yaml")).unwrap();
     let mounts = compose.split(['"', ' ', '\n']).filter_map(|word| word.split_once(":/"));
     let local: Vec<&str> =

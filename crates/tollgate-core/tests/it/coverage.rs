@@ -1,4 +1,4 @@
-//! What the generators come to: a property tried only on requests that pass says little.
+//! Coverage of the generators: a property that is tested only on admitted requests proves little.
 
 use crate::generate::{self, EVERYTHING, Trace};
 use crate::world::{Done, World};
@@ -9,7 +9,7 @@ use tollgate_core::{Intent, Outcome};
 
 const TRACES: usize = 1_000;
 
-/// Counts of what happened.
+/// Counts of the outcomes.
 #[derive(Debug, Default)]
 struct Coverage {
     moves: u64,
@@ -89,7 +89,7 @@ impl Coverage {
         }
     }
 
-    /// Whether this instant is around one that matters.
+    /// Whether this instant is at most one microsecond from a boundary.
     fn meet(&mut self, world: &World, named: Option<(u64, Outcome)>) {
         let window_us = world.setup().period_us;
         let edge_us = (world.now_us + 1) / window_us * window_us;

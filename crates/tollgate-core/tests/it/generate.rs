@@ -1,9 +1,9 @@
-//! What the properties are tried on: limits, clocks that go forth and back, and sequences of
+//! Generators for the properties: limits, clocks that step forward and back, and sequences of
 //! operations.
 //!
-//! Operations are drawn in terms of the state they will meet ("one more than remains", "one
-//! microsecond before the retry instant"), so that boundaries are hit on purpose;
-//! [`World`](crate::world::World) makes them concrete.
+//! Operations are relative to the state at that time ("one more than remains", "one microsecond
+//! before the retry instant"), so that they hit boundaries. [`World`](crate::world::World) makes
+//! them concrete.
 
 use crate::setup::{KINDS, Kind, Setup};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use tollgate_core::MAX_US;
 
 const DAY_US: u64 = 86_400_000_000;
 
-/// A limit in two tiers, a first instant and what then happens.
+/// A limit with two tiers, the first instant, and the moves.
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub tiers: [Setup; 2],
@@ -32,14 +32,14 @@ pub struct Move {
 pub enum Op {
     Check(Cost),
     Peek(Cost),
-    /// A settlement above the estimate: charged without being asked.
+    /// A settlement above the estimate: charged without a decision.
     Debt(Cost),
-    /// Of one of the charges still held, as many eighths of what is left of it, at least one unit.
+    /// Gives back eighths of the units left of one held charge, at least one unit.
     GiveBack {
         which: usize,
         eighths: u64,
     },
-    /// The other tier from now on.
+    /// Switches to the other tier.
     Tier,
 }
 
@@ -48,13 +48,13 @@ pub enum Cost {
     Units(u64),
     /// Eighths of the capacity.
     Share(u64),
-    /// What remains, and so much more or less.
+    /// The remaining units, plus or minus an offset.
     Remaining(i64),
-    /// The capacity, and so much more or less.
+    /// The capacity, plus or minus an offset.
     Capacity(i64),
 }
 
-/// How the clock moves; boundaries are met exactly, or missed by so many microseconds.
+/// How the clock moves. Steps to boundaries have an offset in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Stay,
@@ -70,11 +70,11 @@ pub enum Step {
     Back(u64),
     /// Whole periods, backwards.
     LeapBack(u64),
-    /// To an instant of its own.
+    /// To a given instant.
     To(u64),
 }
 
-/// What a sequence may contain beside checks and peeks.
+/// The operations of a sequence besides checks and peeks.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
     pub debts: bool,
@@ -87,14 +87,14 @@ pub struct Mix {
 pub const EVERYTHING: Mix =
     Mix { debts: true, give_backs: true, tiers: true, back: true, leaps_back: true };
 
-/// On one line: a failing sequence is read, not scrolled through.
+/// On one line, so that a failing sequence is short.
 impl fmt::Debug for Move {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&format!("{:?}, {:?}", self.step, self.op))
     }
 }
 
-/// So many cases unless `PROPTEST_CASES` says otherwise.
+/// The number of cases, unless `PROPTEST_CASES` is set.
 pub fn cases(default: u32) -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -102,8 +102,8 @@ pub fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-/// Rates that divide their period and rates that do not, the vectors of the design, small ones and
-/// none.
+/// Rates that divide their period, rates that do not, the vectors of the design, small rates, and
+/// zero.
 fn rate() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         6 => select(vec![(1, 1_000), (2, 1_000_000), (5, 1_000_000), (10, 60_000_000), (100, 1_000_000)]),
@@ -122,7 +122,8 @@ fn burst(count: u64) -> impl Strategy<Value = u64> {
         .prop_map(|burst| burst.min(u64::from(u32::MAX)))
 }
 
-/// Numbers of one kind; another tier keeps the period, since another period is another limit.
+/// Parameters of one algorithm. Both tiers have the same period, since another period is another
+/// limit.
 fn tiers(kind: Kind) -> impl Strategy<Value = [Setup; 2]> {
     let params = |(count, period_us): (u64, u64)| {
         (Just(count), Just(period_us), burst(count), select(vec![0, 0, 1, 3, 10]))
@@ -167,7 +168,7 @@ fn cost() -> impl Strategy<Value = Cost> {
 
 fn step(mix: Mix) -> impl Strategy<Value = Step> {
     let near = || -1_i64..=1;
-    // A weight cannot be zero, so what is left out stands still.
+    // A weight cannot be zero, so a step that is left out becomes `Stay`.
     let or_stay = |on: bool, step: Step| if on { step } else { Step::Stay };
     prop_oneof![
         34 => Just(Step::Stay),
@@ -190,8 +191,7 @@ fn give_back() -> impl Strategy<Value = Op> {
 
 fn op(mix: Mix) -> impl Strategy<Value = Op> {
     let or_peek = |on: bool, op: Op| if on { op } else { Op::Peek(Cost::Units(1)) };
-    // A settlement above 2^32 - 1 is refused before it gets here; larger debts are for the
-    // extremes.
+    // The API refuses settlements above 2^32 - 1; `extremes` has larger debts.
     let debt = prop_oneof![cost(), Just(Cost::Units(u32::MAX.into()))];
     prop_oneof![
         62 => cost().prop_map(Op::Check),
@@ -202,7 +202,7 @@ fn op(mix: Mix) -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A sequence on a limit of this kind.
+/// A sequence for a limit of this algorithm.
 pub fn trace_of(kind: Kind, mix: Mix) -> impl Strategy<Value = Trace> {
     tiers(kind).prop_flat_map(move |tiers| {
         let moves = (step(mix), op(mix)).prop_map(|(step, op)| Move { step, op });
@@ -211,13 +211,12 @@ pub fn trace_of(kind: Kind, mix: Mix) -> impl Strategy<Value = Trace> {
     })
 }
 
-/// A sequence on a limit of any kind.
+/// A sequence for a limit of any algorithm.
 pub fn trace(mix: Mix) -> impl Strategy<Value = Trace> {
     kind().prop_flat_map(move |kind| trace_of(kind, mix))
 }
 
-/// The ends of every range at once: counts, periods, costs and instants, those after the end of
-/// time included.
+/// Extreme counts, periods, costs and instants together, including instants after the end of time.
 pub fn extreme(kind: Kind) -> impl Strategy<Value = Trace> {
     let count = || select(vec![0, 1, 2, 1_000_007, u64::from(u32::MAX) - 1, u64::from(u32::MAX)]);
     let unit = || select(vec![1_u64, 2, u32::MAX.into()]);

@@ -1,4 +1,4 @@
-//! Every answer of every sequence, as the oracle gives it too.
+//! Compares every answer of every sequence with that of the oracle.
 
 use crate::generate::{self, EVERYTHING, Trace};
 use crate::oracle::{
@@ -63,7 +63,7 @@ fn beside<J: AlgorithmOracle>(trace: &Trace) -> Result<(), TestCaseError> {
             }
             Done::Nothing => {}
         }
-        // What the operation left is looked at too, as the next request would find it.
+        // Also compares the state after the operation, as the next request sees it.
         let mut numbers_see = world.state.clone();
         world.params.redate(&mut numbers_see, world.now_us);
         let outcome = world.params.decide(&numbers_see, world.now_us, 1, Intent::Peek);
@@ -85,7 +85,7 @@ fn said(outcome: &Outcome) -> Answer {
     }
 }
 
-/// The judge would be worth little if it asked the judged.
+/// An oracle that used the tested code would prove little.
 #[test]
 fn the_oracle_imports_nothing_from_what_it_judges() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle");

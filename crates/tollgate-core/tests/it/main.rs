@@ -1,5 +1,5 @@
-//! The algorithms, judged: by an oracle that shares nothing with them, and by the twelve properties
-//! of the design.
+//! Tests of the algorithms: against an independent oracle, and by the twelve properties of the
+//! design.
 #![expect(unreachable_pub, reason = "nothing is outside a test binary")]
 
 mod coverage;

@@ -1,4 +1,4 @@
-//! Which limit a test runs, in the words of the code and in the plain numbers of the oracle.
+//! The limit of a test, as parameters of the crate and as plain numbers for the oracle.
 
 use crate::oracle::Plan;
 use tollgate_core::algorithm::{
@@ -6,7 +6,7 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
 
-/// Every algorithm there is.
+/// All algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     FixedWindow,
@@ -28,7 +28,7 @@ pub const KINDS: [Kind; 7] = [
     Kind::Concurrency,
 ];
 
-/// A limit's numbers before they are built; those that its algorithm lacks are not used.
+/// The parameters of a limit before validation; an algorithm ignores those that it lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub kind: Kind,
@@ -66,12 +66,12 @@ impl Setup {
         }
     }
 
-    /// Whether there are windows of the epoch or of a log, rather than a bucket or slots.
+    /// Whether the algorithm has windows or a log, and not a bucket or slots.
     pub fn has_windows(&self) -> bool {
         matches!(self.kind, Kind::FixedWindow | Kind::SlidingWindow | Kind::SlidingLog)
     }
 
-    /// How far an admission reaches: a full bucket, or a time to live.
+    /// The reach of an admission: the drain time of a full bucket, or a time to live.
     pub fn horizon_us(&self) -> u64 {
         match self.params().expect("only valid setups are drawn").window_us() {
             Some(window_us) => window_us,
@@ -79,7 +79,7 @@ impl Setup {
         }
     }
 
-    /// Whether one timestamp is all there is, which cannot tell how far the clock once was.
+    /// Whether the state is a single timestamp, which forgets the latest instant of the clock.
     pub fn is_one_timestamp(&self) -> bool {
         matches!(self.kind, Kind::Gcra | Kind::LeakyBucket)
     }

@@ -1,5 +1,5 @@
-//! One key under one limit, driven through a [`Trace`]: makes each move concrete, and remembers
-//! what tests ask about.
+//! One key under one limit, driven by a [`Trace`]: makes each move concrete, and records what tests
+//! need.
 
 use crate::generate::{Cost, Move, Op, Step, Trace};
 use crate::setup::Setup;
@@ -13,10 +13,10 @@ pub struct World {
     pub params: LimitParams,
     pub state: LimitState,
     pub now_us: u64,
-    /// The last answer and when it was given, for steps to the instants it named.
+    /// The last answer and its instant, for steps to the instants in it.
     last: Option<(u64, Outcome)>,
     pub held: Vec<Held>,
-    /// Whether the state was ever found dated more than one window ahead.
+    /// Whether the state was ever dated more than one window ahead.
     pub redated: bool,
 }
 
@@ -24,15 +24,15 @@ pub struct World {
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub receipt: Receipt,
-    /// What it was charged under.
+    /// The parameters of the charge.
     pub params: LimitParams,
-    /// What has not been given back.
+    /// The units not given back yet.
     pub units: u64,
-    /// Whether it was admitted, rather than owed.
+    /// Whether the charge was admitted; otherwise it is a debt.
     pub admitted: bool,
 }
 
-/// What a move came to.
+/// The result of a move.
 #[derive(Clone, Copy, Debug)]
 pub enum Done {
     Decided { cost: u64, intent: Intent, outcome: Outcome },
@@ -59,7 +59,7 @@ impl World {
         &self.tiers[self.tier]
     }
 
-    /// Runs the whole trace, showing each result; the test ends where `look` answers with an error.
+    /// Runs the whole trace, and calls `look` with each result. Stops at the first error of `look`.
     pub fn run<E>(
         trace: &Trace,
         mut look: impl FnMut(&World, Done) -> Result<(), E>,
@@ -72,8 +72,8 @@ impl World {
         Ok(())
     }
 
-    /// Steps the clock and does the operation as a store does: re-date, decide, then charge what
-    /// was admitted.
+    /// Steps the clock, then does the operation like a store: re-dates, decides, and charges if
+    /// admitted.
     pub fn make(&mut self, next: &Move) -> Done {
         self.now_us = self.instant(next.step);
         match next.op {
@@ -105,13 +105,12 @@ impl World {
         Move { step: Step::To(probe.now_us), op }
     }
 
-    /// What remains, and what a cost would be answered, at this instant.
+    /// The outcome of a peek with this cost at this instant.
     pub fn peek(&self, cost: u64) -> Outcome {
         self.params.decide(&self.state, self.now_us, cost, Intent::Peek)
     }
 
-    /// Whether time ends before this limit is idle again, so that what lies beyond has been cut
-    /// off.
+    /// Whether time ends before this limit is idle again, so that later instants were clamped.
     pub fn ends_soon(&self) -> bool {
         let setup = self.setup();
         let window_us = self.params.window_us().unwrap_or(0).max(setup.period_us);
@@ -139,7 +138,7 @@ impl World {
         if self.held.is_empty() {
             return Done::Nothing;
         }
-        // The newest are the likeliest to have something left to return.
+        // Newer charges are more likely to have units left.
         let recent = self.held.len().min(6);
         let index = self.held.len() - 1 - which % recent;
         let held = &mut self.held[index];

@@ -1,9 +1,9 @@
-//! What a key costs in Redis.
+//! The memory of a key in Redis.
 
 use crate::server::{Reply, Server};
 use tollgate_core::{MAX_US, lua};
 
-/// Keeps a TAT under a key whose name is as long as the ones a store would use, with an expiry.
+/// Stores a TAT with an expiry, under a key as long as those of a store.
 const DRIVER: &str = "
 local tat = { us = tonumber(ARGV[1]), fraction = tonumber(ARGV[2]), count = tonumber(ARGV[3]) }
 tat.ahead = tonumber(ARGV[4])

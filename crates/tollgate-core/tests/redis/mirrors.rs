@@ -1,5 +1,4 @@
-//! Property 11, trace by trace: every answer, receipt and state of a mirror is that of its Rust
-//! source.
+//! Property 11: every answer, receipt and state of a Lua mirror equals that of its Rust source.
 
 use crate::model::{Coverage, Model, Played};
 use crate::plan::{Plan, plan};
@@ -69,12 +68,12 @@ fn decides_as_rust_does(algorithm: &'static str) {
         assert!(coverage.at_a_boundary * 10 >= coverage.operations, "too few edges: {coverage:?}");
         let rare = [coverage.give_backs, coverage.debts, coverage.steps_back, coverage.new_numbers];
         assert!(rare.iter().all(|seen| seen * 50 >= coverage.operations), "{coverage:?}");
-        // Five to forty in a run: chance must not fail the test.
+        // A run has five to forty of them; a lower bound keeps the test stable.
         assert!(coverage.redated > 0, "no leap: {coverage:?}");
     }
 }
 
-/// The whole mirror, then the driver, which calls it `mirror`.
+/// The whole mirror, and then the driver, which calls it `mirror`.
 fn script(algorithm: &str) -> String {
     let alias = format!("local mirror = {}", algorithm.replace('-', "_"));
     lua::compose(lua::parts(algorithm).unwrap().iter().copied().chain([alias.as_str(), DRIVER]))

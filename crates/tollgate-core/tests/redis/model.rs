@@ -1,4 +1,4 @@
-//! The Rust side: turns a plan into operations while it answers them.
+//! The Rust side: turns a plan into operations, and computes their expected rows.
 
 use crate::plan::{MAX_US, Plan, Step};
 use tollgate_core::algorithm::{
@@ -11,7 +11,7 @@ use tollgate_core::{
     Rate, Receipt, Zone,
 };
 
-/// Clocks that change twice a year around the instants at which traces start.
+/// Zones that change their offset twice a year, around the instants at which traces start.
 static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     7_200,
@@ -22,13 +22,13 @@ static BERLIN: Zone = Zone::new(
     ],
 );
 
-/// The arguments of one operation, as the driver reads them, and the row it should answer.
+/// The arguments of one operation for the driver, and the expected row.
 pub(crate) struct Played {
     pub(crate) arguments: [String; 9],
     pub(crate) expected: String,
 }
 
-/// What the traces of a run have touched.
+/// Coverage of the traces of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     pub(crate) decisions: u64,
@@ -51,17 +51,17 @@ struct Sizes {
     queue: u64,
 }
 
-/// One key's life so far.
+/// The state of one key.
 pub(crate) struct Model<'a> {
     algorithm: &'a str,
     sizes: Sizes,
     params: LimitParams,
     state: LimitState,
     now_us: u64,
-    /// The instants after which something changes, as answered last.
+    /// The instants at which the last answer changes.
     edges_us: Vec<u64>,
     remaining: u64,
-    /// Each charge with the numbers it was made under.
+    /// Each charge with its parameters.
     receipts: Vec<(Receipt, Sizes, LimitParams)>,
     coverage: &'a mut Coverage,
 }
@@ -80,7 +80,8 @@ impl<'a> Model<'a> {
         if step.op >= 240 {
             self.resize(step.raw);
         }
-        // A caller mostly knows the windows around its own now, which may not be the store's.
+        // A caller usually knows the windows around its own clock, which may differ from the
+        // store's.
         if self.algorithm == "calendar-window" && !step.raw.is_multiple_of(5) {
             let skew_us = step.raw % 7 / 6 * self.sizes.period_us;
             let at_us = self.now_us.saturating_sub(skew_us);
@@ -120,8 +121,8 @@ impl<'a> Model<'a> {
         self.played(op, cost, 0, outcome, Some(receipt))
     }
 
-    /// Gives back under the numbers of the charge, as a store should; now and then under those of
-    /// now.
+    /// Gives back under the parameters of the charge, like a store; sometimes under the current
+    /// ones.
     fn give_back(&mut self, amount: u64, raw: u64) -> Played {
         let from = raw as usize % self.receipts.len();
         let (receipt, sizes, params) = self.receipts[from];
@@ -154,7 +155,7 @@ impl<'a> Model<'a> {
             }
             _ => [count, period_us, burst, queue, 0],
         };
-        // Amounts reach the mirror clamped: above 2^53 - 1 they all exceed every capacity alike.
+        // Amounts reach the mirror clamped: all amounts above 2^53 - 1 exceed every capacity.
         let words = [self.now_us, amount.min(MAX_US), from as u64].into_iter().chain(params);
         let mut arguments = [const { String::new() }; 9];
         op.clone_into(&mut arguments[0]);
@@ -177,8 +178,8 @@ impl<'a> Model<'a> {
         self.coverage.costs_above_one += u64::from(cost > 1);
     }
 
-    /// Moves the clock: mostly not at all or to an instant at which an answer changes, give or take
-    /// a microsecond.
+    /// Moves the clock: usually not at all, or to an instant at which an answer changes, plus or
+    /// minus a microsecond.
     fn hop(&mut self, hop: u8, raw: u64) {
         let (now_us, period_us) = (self.now_us, self.sizes.period_us);
         let next_us = (now_us / period_us).saturating_add(1).saturating_mul(period_us);
@@ -230,14 +231,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// How many units a rate yields in a time beyond 2^53.
+    /// The units that a rate yields in a time beyond 2^53.
     fn units_in(&self, span_us: u64) -> u64 {
         let units = u128::from(span_us) * u128::from(self.sizes.count);
         (units / u128::from(self.sizes.period_us)) as u64
     }
 
-    /// Changes N, burst and queue, or slots and ttl; the period of a rate stays, since state
-    /// belongs to it.
+    /// Changes N, burst and queue, or slots and ttl. The period stays, since it belongs to the
+    /// state.
     fn resize(&mut self, raw: u64) {
         let Sizes { count, mut period_us, .. } = self.sizes;
         let most = u64::from(u32::MAX);
@@ -343,7 +344,7 @@ impl Sizes {
         Self { count, period_us, burst, queue: queue.min(most.saturating_sub(burst)) }
     }
 
-    /// Windows of the calendar are those around `at_us`.
+    /// Calendar windows are those around `at_us`.
     fn params(self, algorithm: &str, at_us: u64) -> Result<LimitParams, InvalidParams> {
         let Self { count, period_us, burst, queue } = self;
         if algorithm == "concurrency" {
@@ -370,7 +371,7 @@ impl Sizes {
     }
 }
 
-/// Durations saturate at 2^53 - 1 in the mirror; Rust has room for a clock that fell back by 285
+/// In the mirror, durations saturate at 2^53 - 1. Rust can represent a clock that fell back by 285
 /// years.
 fn outcome_text(outcome: &Outcome) -> String {
     let text = |us: Option<u64>| us.map_or("-".to_owned(), |us| us.min(MAX_US).to_string());

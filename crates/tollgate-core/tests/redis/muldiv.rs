@@ -1,4 +1,4 @@
-//! The one piece of arithmetic that everything stands on, against 128-bit integers.
+//! The arithmetic that all mirrors use, against 128-bit integers.
 
 use crate::plan::MAX_US;
 use crate::server::Server;
@@ -15,7 +15,7 @@ for i = 1, #ARGV, 3 do
 end
 return rows";
 
-/// Around every power of two at which the method changes or a product leaves 2^53.
+/// Numbers around each power of two at which the method changes or a product exceeds 2^53.
 fn edges() -> Vec<u64> {
     let around = |bits: u32| [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1];
     let mut edges: Vec<u64> =

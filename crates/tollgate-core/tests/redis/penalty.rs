@@ -71,7 +71,7 @@ fn counts_and_blocks_as_rust_does() {
         .unwrap();
 }
 
-/// The instants of the refusals, and what Rust makes of each.
+/// The instants of the refusals, and the result of each in Rust.
 fn play(plan: &PenaltyPlan) -> (Vec<String>, Vec<String>) {
     let penalty =
         Penalty::try_new(plan.after, plan.block_us, plan.factor_milli, plan.max_us).unwrap();

@@ -1,20 +1,20 @@
-//! What a trace is made of: raw choices, which proptest can shrink, and the rates to try them on.
+//! The raw choices of a trace, which proptest can shrink, and the rates to try.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A trace before it is played: where it starts, its rate, and its steps.
+/// A trace before it runs: its start, its rate, and its steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) start_us: u64,
     pub(crate) count: u64,
     pub(crate) period_us: u64,
-    /// Which burst and queue, of those the rate allows.
+    /// The index of the burst and queue, among those that the rate allows.
     pub(crate) size: u8,
     pub(crate) steps: Vec<Step>,
 }
 
-/// One step: what to do, when, how much. What each value means depends on the answers so far.
+/// One step: an operation, a time and an amount. Their meaning depends on the answers so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) op: u8,
@@ -27,7 +27,7 @@ pub(crate) const MS: u64 = 1_000;
 pub(crate) const DAY: u64 = 86_400_000_000;
 pub(crate) const MAX_US: u64 = tollgate_core::MAX_US;
 
-/// The rates that leave 2^53 in a naive mirror, and those whose period the count does not divide.
+/// Rates that exceed 2^53 in a naive mirror, and rates whose count does not divide the period.
 const VECTORS: [(u64, u64); 10] = [
     (7, 60_000 * MS),
     (1_000_000, DAY),
@@ -53,7 +53,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-/// Mostly anything; now and then a debt of centuries first, given back after as long.
+/// Mostly any steps; sometimes a debt of centuries first, given back after as long.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let far = any::<(u64, u64)>().prop_map(|(charged, given)| {
         let charge = Step { op: 30, hop: 252, cost: 247, raw: charged };

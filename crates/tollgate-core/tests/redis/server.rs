@@ -1,4 +1,4 @@
-//! A redis-server of the test's own, and the few words of its protocol that the tests speak.
+//! A redis-server for one test, and a minimal client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-/// A server on a socket in a directory of its own; both go when this is dropped.
+/// A server on a socket in its own directory. Dropping it ends the server and removes the
+/// directory.
 pub(crate) struct Server {
     child: Child,
     folder: PathBuf,
@@ -67,7 +68,7 @@ impl Server {
         self.reply()
     }
 
-    /// Runs a script on one key and returns the texts that it answers.
+    /// Runs a script on one key, and returns the texts of its reply.
     pub(crate) fn eval(&mut self, script: &str, key: &str, arguments: &[String]) -> Vec<String> {
         let words = ["EVAL", script, "1", key].into_iter();
         match self.call(words.chain(arguments.iter().map(String::as_str))) {

@@ -74,7 +74,7 @@ impl Workers {
         let (started_tx, started) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             supervised.run(|attempt| {
-                // All senders are gone, so no connection can come.
+                // All senders are dropped, so no connection can come.
                 if attempt == Attempt::Restart && messages.is_closed() {
                     return;
                 }

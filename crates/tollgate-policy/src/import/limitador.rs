@@ -255,7 +255,7 @@ fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
 }
 
 /// Quotes a text for YAML if it needs quotes. In single quotes, only single quotes are special, but
-/// line ends are folded, so characters that no one sees are escaped in double quotes.
+/// line ends are folded. So invisible characters are escaped in double quotes.
 fn quote(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));

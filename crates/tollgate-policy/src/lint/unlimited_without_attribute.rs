@@ -1,8 +1,8 @@
 //! TG109: requests without an attribute that no limit covers.
 //!
 //! Reported: an enforced limit that skips requests without an attribute of its key, if no other
-//! enforced limit covers the same requests. If the attribute comes from the client's own request
-//! (`host`, header, cookie, query or `identity`), other limits that are skipped without the same
+//! enforced limit covers the same requests. The attribute may come from the client's own request
+//! (`host`, header, cookie, query or `identity`). Then limits that are skipped without the same
 //! attribute do not count as cover. Of such limits, the widest one is reported, once.
 //!
 //! A limit with `first_of` is skipped if none of its keys is complete. The reported attribute

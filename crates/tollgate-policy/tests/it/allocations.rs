@@ -8,7 +8,7 @@ use tollgate_policy::limit::Limit;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 
-/// Every kind of attribute, in a form that has to be rewritten.
+/// Every kind of attribute, in a form that must be normalised.
 const ATTRIBUTES: [(&str, &str); 7] = [
     ("method", "post"),
     ("host", "API.Example.com"),

@@ -1,4 +1,4 @@
-//! Every error there is has a file that shows it, with the exact output beside it.
+//! Every error code has a fixture that causes it, with the exact output beside it.
 
 use super::{committed, fixtures};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn every_code_has_a_bad_file() {
     let shown: BTreeSet<String> = fixtures("bad")
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap()[..5].to_owned())
-        // Shown by files of their own.
+        // Codes with fixtures of their own.
         .chain(
             [codes::RATELIMIT_FILE, codes::NAMED_FILE, codes::OUT_OF_DATE]
                 .map(|code| code.code.to_owned()),

@@ -1,4 +1,4 @@
-//! Good files, and what they compile to.
+//! Valid files, and the policies that they compile to.
 
 use super::fixtures;
 use tollgate_core::algorithm::{
@@ -18,7 +18,7 @@ mod candidate;
 mod settings;
 mod shed;
 
-/// The fixture of that name, compiled.
+/// Compiles the fixture with this name.
 fn good(name: &str) -> Compiled {
     let path = fixtures("good").into_iter().find(|path| path.file_stem().unwrap() == name);
     let bytes = std::fs::read(path.expect(name)).unwrap();

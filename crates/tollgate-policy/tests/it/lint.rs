@@ -1,5 +1,5 @@
-//! Every lint has a file that it fires on, with the exact output beside it, a file that it is quiet
-//! about, and a section in `docs/lints.md`.
+//! Every lint has a fixture that fires, with the exact output beside it, and a fixture that does
+//! not. It also has a section in `docs/lints.md`.
 
 mod shadowed;
 
@@ -13,7 +13,7 @@ fn linted(path: &Path) -> Vec<Diagnostic> {
     lint(&compile(&bytes).unwrap_or_else(|errors| panic!("{}: {errors:#?}", path.display())))
 }
 
-/// Findings of a file given as text, as code and line.
+/// The findings of a text, as code and line.
 fn found(text: &str) -> Vec<(&'static str, u32)> {
     let compiled = compile(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
     lint(&compiled).iter().map(|warning| (warning.code, warning.line)).collect()
@@ -81,7 +81,7 @@ fn every_lint_is_documented() {
     }
 }
 
-/// Every section shows how a bad example becomes a good one, so the page cannot drift.
+/// Every section shows a bad example and its fix, so that the page stays correct.
 #[test]
 fn the_examples_of_the_page_are_as_it_says() {
     let page = std::fs::read_to_string(repository("docs/lints.md")).unwrap();
@@ -105,9 +105,8 @@ fn the_examples_of_the_page_are_as_it_says() {
     }
 }
 
-/// The policies of the README and of all other pages are what people copy: each is valid, and
-/// `check --deny warnings` has nothing against it. One that a lint should not warn about says so
-/// itself, in `lint.allow`.
+/// Readers copy the policies of the README and of all other pages. So each is valid, and passes
+/// `check --deny warnings`. Where a lint would fire on purpose, the policy has `lint.allow`.
 #[test]
 fn the_examples_of_the_documentation_deserve_no_warning() {
     let mut pages = vec![repository("README.md")];
@@ -148,7 +147,7 @@ fn the_examples_of_the_documentation_deserve_no_warning() {
 fn the_example_of_the_design_deserves_these() {
     let design = fixtures("good").into_iter().find(|path| path.ends_with("design.yaml")).unwrap();
     let text = std::fs::read_to_string(design).unwrap();
-    // `user` and `api_key` are header fields as sent, and so is the plan that decides the tier.
+    // `user`, `api_key` and the plan of the tier come from headers that clients send.
     assert_eq!(found(&text), [("TG107", 17), ("TG107", 18), ("TG108", 22)]);
     let allowed = text.replace("lint: {allow: []}", "lint: {allow: [TG107]}");
     assert_eq!(found(&allowed), [("TG108", 22)]);
@@ -178,7 +177,7 @@ fn an_accepted_lint_is_silent_and_the_others_are_not() {
     assert_eq!(found(&file("TG101, TG114")), []);
 }
 
-/// Each limit is compared only with those at or above its own paths: compared with all, these would
+/// Each limit is compared only with limits at or above its own paths. Comparing all pairs would
 /// take minutes.
 #[test]
 fn many_limits_are_linted_quickly() {

@@ -10,7 +10,7 @@ mod robust;
 
 use std::path::{Path, PathBuf};
 
-/// Every `.yaml` file of one folder of fixtures, in order.
+/// All `.yaml` files of a fixture folder, in order.
 fn fixtures(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)

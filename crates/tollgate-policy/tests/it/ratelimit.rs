@@ -1,4 +1,4 @@
-//! Files of envoyproxy/ratelimit: what is wrong with a bad one, said at its place.
+//! Files of envoyproxy/ratelimit: errors of bad files, with their positions.
 
 use super::{committed, fixtures};
 use tollgate_policy::diagnostic::codes;
@@ -22,7 +22,7 @@ fn bad_files_say_what_the_original_says() {
     }
 }
 
-/// What the original says of each file, as far as it is always the same.
+/// The original's message for each file, as far as it is deterministic.
 const WORDS: [(&str, &str); 18] = [
     ("duplicate-descriptor", "duplicate descriptor composite key 'edge.plan_free.user'"),
     ("duplicate-domain", "duplicate domain 'already' in config file"),
@@ -63,7 +63,7 @@ fn every_bad_file_has_the_words_of_the_original() {
     }
 }
 
-/// What is said of a bad file, which [`bad_files_say_what_the_original_says`] keeps.
+/// The messages for a bad file, which [`bad_files_say_what_the_original_says`] checks.
 fn fixture(name: &str) -> std::path::PathBuf {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/ratelimit/bad");
     std::path::Path::new(folder).join(name).with_extension("txt")

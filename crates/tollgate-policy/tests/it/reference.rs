@@ -1,4 +1,4 @@
-//! The reference names every field and every code, so that neither can be added without it.
+//! The reference documents every field and every code, so that none can be added without it.
 
 use super::repository;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! No text makes the parser panic, loop or point outside the file.
+//! No text makes the parser panic, loop, or report a position outside the file.
 
 use super::fixtures;
 use proptest::prelude::*;
@@ -9,11 +9,11 @@ use tollgate_policy::{compile, lint};
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let seeds = fixtures("good").into_iter().chain(fixtures("bad")).chain(fixtures("lint"));
     let small = seeds.map(|path| std::fs::read(path).unwrap()).filter(|seed| seed.len() < 6_000);
-    // The alias bomb is refused, but slowly enough to be no use as a seed.
+    // The alias bomb is refused, but too slowly for a seed.
     small.filter(|seed| !seed.starts_with(b"a0:")).collect()
 });
 
-/// Fragments that mean something in YAML or in the file.
+/// Fragments with a meaning in YAML or in the file.
 const FRAGMENTS: &[&str] = &[
     "{",
     "}",
@@ -62,8 +62,7 @@ fn holds(bytes: &[u8]) {
     let errors = match compile(bytes) {
         Ok(compiled) => {
             lint(&compiled).iter().for_each(|warning| assert!(warning.line >= 1));
-            // What passes here must also make a policy: nobody else could say where in the file it
-            // is wrong.
+            // A file that passes here must also build a policy: later errors have no position.
             Policy::new(compiled.limits, PolicyOptions::default()).unwrap();
             return;
         }

@@ -1,4 +1,4 @@
-//! A strict reader of the two text formats for metrics: what it accepts, every scraper reads.
+//! A strict parser of both text formats for metrics: every scraper can read what it accepts.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -142,7 +142,7 @@ fn identifier(name: &str) -> Result<(), String> {
     if begins && name.chars().all(legal) { Ok(()) } else { Err(format!("bad name {name:?}")) }
 }
 
-/// A label's value up to its closing quote, and what follows.
+/// A label's value up to its closing quote, and the text after it.
 fn quoted(text: &str) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -160,7 +160,7 @@ fn quoted(text: &str) -> Result<(String, &str), String> {
     Err("a value without an end".into())
 }
 
-/// Buckets rise to `+Inf`, counts never fall, and the last is the count.
+/// Checks a histogram: bounds rise to `+Inf`, counts never fall, and the last equals the count.
 fn histogram(name: &str, family: &Family) -> Result<(), String> {
     let mut series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let label = |sample: &Sample, key: &str| {

@@ -1,4 +1,4 @@
-//! What is counted shows on the page, under the names that the contract gives.
+//! All counters are on `/metrics`, under their documented names.
 
 use crate::exposition::Page;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn limit(name: &str, first: u64) -> LimitCounters {
     LimitCounters { name: name.into(), counts, overflowed: first + 8 }
 }
 
-/// Every family: its name in the older format, its type, and the labels of its samples.
+/// All families: name in the Prometheus format, type, and labels.
 const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_decisions_total", "counter", &["limit", "outcome"]),
     ("tollgate_mode_overrides", "gauge", &["scope"]),

@@ -1,4 +1,4 @@
-//! The recipes of `docs/recipes/` do what their page says, each against a server of its own.
+//! The recipes of `docs/recipes/` behave as their page says, each against its own server.
 
 use crate::http::{Served, serve};
 use socket2::{Domain, Socket, Type};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What runs each kind of file, and where they are.
+/// The interpreter of each kind of recipe, and its folder.
 const LANGUAGES: [(&str, &str, &str); 3] =
     [("python3", "python", "py"), ("node", "node", "mjs"), ("sh", "shell", "sh")];
 
@@ -18,7 +18,7 @@ fn server() -> Served {
     serve(&std::fs::read_to_string(folder().join("tollgate.yaml")).unwrap())
 }
 
-/// A recipe, with the user name `it's "me"`, which has to be escaped in all three.
+/// A recipe with the user name `it's "me"`, which must be escaped in all three languages.
 fn recipe(language: usize, name: &str, address: SocketAddr) -> Command {
     let (program, place, extension) = LANGUAGES[language];
     let mut command = Command::new(program);
@@ -26,7 +26,7 @@ fn recipe(language: usize, name: &str, address: SocketAddr) -> Command {
         .arg(folder().join(place).join(format!("{name}.{extension}")))
         .arg("it's \"me\\")
         .env("TOLLGATE_URL", format!("http://{address}"))
-        // As long as it takes: a busy machine is no failure.
+        // A long timeout: a busy machine is not a failure.
         .env("TOLLGATE_TIMEOUT", "60")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("NO_PROXY", "*")
@@ -58,10 +58,10 @@ fn checks(language: usize) {
     assert_eq!(served.post("/v1/peek", peek).status, 429, "it named another user");
 }
 
-/// There is no listener, or one that never answers.
+/// No listener, and a listener that never answers.
 fn fails(language: usize) {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    // Bound, so that no other process takes the port meanwhile.
+    // Bound, so that no other process takes the port.
     let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     nobody.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let refusing = nobody.local_addr().unwrap().as_socket().unwrap();
@@ -96,7 +96,7 @@ fn reserves(language: usize, failed: &str) {
         ["HELLO", "charged 120, 880 left", failed, "refused: no wait will help"],
         "{errors}"
     );
-    // What failed was given back at once, not left to expire.
+    // The failed work was refunded at once; it did not expire.
     let peek = r#"{"attributes": {"user": "it's \"me\\", "action": "complete"}}"#;
     let answer = served.post("/v1/peek", peek).json();
     assert!(answer["limits"][0]["remaining"].as_u64().unwrap() >= 880, "{answer}");

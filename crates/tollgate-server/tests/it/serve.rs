@@ -12,7 +12,7 @@ use tollgate_observe::metrics::{ExpositionFormat, Front, MetricsSnapshot};
 use tollgate_server::config::Config;
 use tollgate_server::serve::{RunningServer, Server, StartError};
 
-/// A folder with a `tollgate.yaml`, gone when the test ends.
+/// A folder with a `tollgate.yaml`, removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -51,15 +51,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Waits for the policy of this generation; a node that never has it keeps the test until it is
-/// ended.
+/// Waits for the policy of this generation, for as long as the test may run.
 fn wait_for_generation(running: &RunningServer, generation: u64) {
     while running.node().gate.rules().generation() < generation {
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// A thousand of one user in a year, beside a limit that is another one in every version of the
+/// A limit of a thousand a year for one user, beside a limit that differs in every version of the
 /// file.
 fn version(number: usize) -> String {
     let rate = number + 1_000_000;
@@ -75,8 +74,9 @@ limits:
     )
 }
 
-/// Twenty renames that the watcher takes one by one, and two hundred reloads by hand, while four
-/// connections ask: each answer is 200 or 429, a thousand are admitted, and all are counted.
+/// The watcher reloads twenty renamed files, and two hundred reloads are requested, while four
+/// connections send requests. Each answer is 200 or 429, a thousand are admitted, and all are
+/// counted.
 #[test]
 fn reloads_under_load_lose_no_request_and_no_count() {
     let folder = Folder::new("load", &version(0));
@@ -86,7 +86,7 @@ fn reloads_under_load_lose_no_request_and_no_count() {
     let ask = || {
         let mut client = client(address);
         let mut statuses = [0_u64; 2];
-        // So many that the thousand are gone whatever the others did.
+        // Enough requests to use all thousand units.
         while !done.load(Ordering::Relaxed) || statuses[0] + statuses[1] < 1_100 {
             let answer = client.post("/v1/check", "{\"attributes\": {\"user\": \"42\"}}");
             match answer.status {
@@ -127,7 +127,7 @@ fn reloads_under_load_lose_no_request_and_no_count() {
         found.unwrap().trim().parse::<u64>().unwrap()
     };
     assert_eq!(line("tollgate_reload_total{result=\"error\"}"), 0);
-    // The watcher may have seen some of the last two hundred by itself.
+    // The watcher may have seen some of the last two hundred changes by itself.
     assert!(line("tollgate_reload_total{result=\"ok\"}") >= 220);
     running.drain();
 }

@@ -213,8 +213,8 @@ pub async fn tier_changes<S: Store>(store: &S) {
     }
 }
 
-/// A clock leaps ahead by an hour and back. A peek or a refusal then names an honest wait: a
-/// client that waits for so long is admitted, though no request was admitted in between.
+/// A clock leaps ahead by an hour and back. The wait in a later peek or refusal is exact: a client
+/// that waits for so long is admitted. No request was admitted in between.
 pub async fn leaps<S: Store>(store: &S) {
     for (number, params) in algorithms(5).enumerate() {
         let name = params.algorithm();

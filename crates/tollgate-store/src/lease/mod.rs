@@ -18,12 +18,13 @@
 //!
 //! I7: each reply carries a summary of the book: the limit's state, and the units granted and
 //! returned by all holders, which only grow in one ledger. A holder sends its last summary along. A
-//! book with fewer granted units, or no book, has lost writes. It takes over the holder's summary,
-//! and continues under the holder's ledger. The last reply to a living holder covers all earlier
-//! ones. So the store loses only later grants to other holders, and its own later decisions. A
-//! later summary replaces an earlier one while the book has no other charges; otherwise the larger
-//! state counts. Which returns a summary contains is unknown. So after a loss, the first request of
-//! each holder credits no return. Returns without acknowledgement are stranded.
+//! book with fewer granted units, without the holder's last call, or no book, has lost writes. It
+//! takes over the holder's summary, and continues under the holder's ledger. The last reply to a
+//! living holder covers all earlier ones. So the store loses only later grants to other holders,
+//! and its own later decisions. A later summary replaces an earlier one while the book has no other
+//! charges; otherwise the larger state counts. Which returns a summary contains is unknown. So
+//! after a loss, the first request of each holder credits no return. Returns without
+//! acknowledgement are stranded.
 //!
 //! In a grace period the store grants nothing. Requests that a lease cannot decide are decided by
 //! the store on the restored state, or refused, by the limit's failure policy. The excess admitted
@@ -55,7 +56,7 @@ use terms::shortest_local_us;
 
 /// Reads and writes the marker in `KEYS[1]`.
 pub const MARKER_LUA: &str = include_str!("marker.lua");
-/// Empties the ledger in `KEYS[1]`, and removes the state in `KEYS[2]`.
+/// Empties the ledger in `KEYS[1]`. The script that resets states follows, for `KEYS[2]`.
 pub const CLEAR_LUA: &str = include_str!("clear.lua");
 /// The ledger script, without the mirrors in front of it.
 pub const LEDGER_LUA: &str = include_str!("ledger.lua");

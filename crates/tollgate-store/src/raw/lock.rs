@@ -43,12 +43,12 @@ pub struct Guard<'a, T> {
 }
 
 impl<T> Lock<T> {
-    /// A lock that nobody holds.
+    /// Creates an unlocked lock.
     pub fn new(value: T) -> Self {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until nobody else holds the lock.
+    /// Waits until the lock is free, and takes it.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
         match self.try_lock() {

@@ -14,7 +14,7 @@ use tollgate::engine::policy::Facts;
 use tollgate::engine::{Gate, Rules};
 use tollgate::store::Store;
 
-/// A task that runs after a response, for which no one waits.
+/// A task that runs after a response. No request waits for it.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A gate with its clock, timer and spawner. A process has one, shared by `Arc`.

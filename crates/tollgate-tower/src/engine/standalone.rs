@@ -59,7 +59,7 @@ impl<S: Store + 'static> Standalone<S> {
     }
 }
 
-/// Without a runtime the task is dropped, and what it would have ended expires.
+/// Without a runtime the task is dropped, and the charges that it would have ended expire.
 fn spawn(task: Task) {
     #[cfg(feature = "tokio")]
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {

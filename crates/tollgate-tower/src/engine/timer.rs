@@ -36,7 +36,7 @@ async fn on_thread(delay: Duration) {
             waker.wake();
         }
     });
-    // Without a thread there is no one to wake us.
+    // Without a thread, no timer would wake this task.
     if wait.is_err() {
         return;
     }

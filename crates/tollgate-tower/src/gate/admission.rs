@@ -125,7 +125,7 @@ impl<E: Engine> Admission<E> {
     }
 
     /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
-    /// again afterwards: such a request is no work for the upstream yet.
+    /// again afterwards. Until then the upstream has no work with the request.
     pub fn set_waits_for_client(&mut self, waits_for_client: bool) {
         if let Some((engine, in_flight)) = self.guard.in_flight() {
             in_flight.set_waits_for_client(waits_for_client, || engine.now_us());
@@ -153,8 +153,8 @@ impl<E: Engine> Admission<E> {
         self.guard.holds_nothing() && self.delay_us == 0
     }
 
-    /// Gives up the charges of a request whose response no one here will see: they stay, and slots
-    /// are free when their `ttl` has passed.
+    /// Gives up the charges of a request whose response this process does not see. They stay, and
+    /// slots are free when their `ttl` has passed.
     pub fn detach(mut self) {
         drop(self.guard.held.take());
     }

@@ -42,7 +42,7 @@ pub type ObserveFn<'a> = dyn Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 
 #[derive(Default)]
 #[non_exhaustive]
 pub struct CheckOptions<'a> {
-    /// Cost, limits, and what is held.
+    /// Cost, limits, and which charges are held.
     pub admission: AdmissionOptions<'a>,
     /// The treatment of an ambiguous path.
     pub ambiguous_paths: AmbiguousPaths,
@@ -64,7 +64,7 @@ pub enum HttpDecision<E: Engine> {
     /// A limit refuses the request.
     Refused(Box<Refusal>),
     /// The service could read the request in another way than Tollgate counts it. No limit was
-    /// asked.
+    /// checked.
     Ambiguous(Box<Ambiguity>),
 }
 
@@ -95,8 +95,8 @@ impl<E: Engine> HttpGate<E> {
         &self.reader
     }
 
-    /// Decides a request with this head from `peer`. Removes headers that a service could take for
-    /// one that is counted here.
+    /// Decides a request with this head from `peer`. Removes headers that a service could confuse
+    /// with a counted one.
     pub async fn check(&self, head: &mut Parts, peer: Option<IpAddr>) -> HttpDecision<E> {
         self.check_with(head, peer, &CheckOptions::default()).await
     }
@@ -119,8 +119,8 @@ impl<E: Engine> HttpGate<E> {
         self.decide(rules, head, peer, options, add)
     }
 
-    /// [`check_with`](Self::check_with), if it needs no time: the store is in this process, and no
-    /// shedder queues requests. `None`: nothing was charged, and the caller has to wait.
+    /// [`check_with`](Self::check_with) without waiting: the store is in this process, and no
+    /// shedder queues requests. `None`: nothing was charged, and the caller must wait.
     pub fn check_now(
         &self,
         head: &mut Parts,
@@ -240,7 +240,8 @@ impl<E: Engine> HttpGate<E> {
             self.slot_renewer.ensure_running(&self.engine);
         }
         if in_flight.as_ref().is_some_and(|held| held.is_waiting() || !verdict.allowed) {
-            // In a box: few requests wait, and all would hold room for it.
+            // In a box: few requests wait, and without it every future would reserve space for the
+            // wait.
             in_flight = Box::pin(self.wait_for_slot(rules, &mut verdict, in_flight)).await;
         }
         if let Some(observe) = options.observe {

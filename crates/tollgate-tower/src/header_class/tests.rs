@@ -1,7 +1,7 @@
 use super::{HeaderClass, is_header};
 
-/// RFC 9110, section 7.6.1, names these and whatever `Connection` lists. `Trailer` is not there:
-/// trailers are forwarded, and so is the list of their names.
+/// RFC 9110, section 7.6.1, names these headers and those that `Connection` lists. `Trailer` is not
+/// hop-by-hop here: trailers are forwarded, and so is the list of their names.
 #[test]
 fn hop_by_hop_is_what_the_standard_says() {
     for name in [
@@ -41,7 +41,7 @@ fn a_client_cannot_have_removed_what_counts() {
     assert!(HeaderClass::of(b"X-Own").may_be_listed());
 }
 
-/// Every byte that a header's name may have, in every place of names of every length.
+/// Tries every byte that a header name may have, at every position of names of every length.
 #[test]
 fn names_are_compared_as_the_slow_way_compares_them() {
     let names = ["te", "host", "expect", "x-real-ip", "content-length", "x-http-method-override"];

@@ -1,4 +1,4 @@
-//! The body of a response: the service's, or that of a refusal.
+//! The body of a response: the service's body, or that of a refusal.
 
 use crate::{AdmissionBody, ResponseGuard};
 use bytes::Bytes;
@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 /// The body of a service that a [layer](crate::TollgateLayer) limits: any body of [`Bytes`]. With
 /// the feature `axum`, also [`Send`] and with an error that axum can show.
 pub trait LayerBody<G>: Body + 'static {
-    /// The body of the limited service: [`TollgateBody`]; with the feature `axum` that of axum,
-    /// which axum passes on without another box.
+    /// The body of the limited service: [`TollgateBody`], or axum's body with the feature `axum`.
+    /// axum forwards its own body without another box.
     type Limited;
 
     /// The body of an admitted request, which holds `guard` until its end.

@@ -1,4 +1,4 @@
-//! How a layer is made: of a quota, of a policy, or of an engine.
+//! Builds a layer from a quota, a policy or an engine.
 
 use super::quota::{KEY, QuotaGate};
 use super::{LayerOptions, LayerShared, TollgateLayer};

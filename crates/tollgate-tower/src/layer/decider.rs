@@ -1,4 +1,4 @@
-//! What decides the requests of a layer, and what an admitted request holds.
+//! Deciders: how a layer decides its requests, and the charges that an admitted request holds.
 
 use super::LayerOptions;
 use crate::{
@@ -15,11 +15,11 @@ use tollgate::engine::{AdmissionOptions, UpstreamOutcome};
 /// Decides the requests of a [layer](crate::TollgateLayer): the [gate](HttpGate) of a policy, or
 /// [one quota](crate::QuotaGate).
 pub trait Decider: Clone + Send + Sync + 'static {
-    /// What an admitted request holds until its response.
+    /// The charges that an admitted request holds until its response.
     type Admission: LayerAdmission;
 
-    /// Decides a request by its extensions. `None`, with nothing charged, if more of its head is
-    /// read: to split a head from its request moves both.
+    /// Decides a request by its extensions alone. Returns `None`, with nothing charged, if the
+    /// decision needs the rest of the head. Splitting the head from its request would copy both.
     #[inline]
     fn decide_unread(
         &self,
@@ -29,7 +29,7 @@ pub trait Decider: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Decides a request, if that needs no time. `None`: nothing was charged.
+    /// Decides a request without waiting. `None`: nothing was charged.
     fn decide_now(&self, head: &mut Parts, options: &LayerOptions) -> Option<Decided<Self>>;
 
     /// Decides a request.
@@ -46,12 +46,12 @@ pub trait Decider: Clone + Send + Sync + 'static {
 /// An admission, or the response to a request that may not pass.
 pub(super) type Decided<D> = Result<<D as Decider>::Admission, Box<Response<Bytes>>>;
 
-/// What the body of a response holds.
+/// The charges that the body of a response holds.
 pub(super) type GuardOf<D> = <<D as Decider>::Admission as LayerAdmission>::Guard;
 
 /// An admitted request, until its response.
 pub trait LayerAdmission: Send {
-    /// What is held until the body has been sent.
+    /// The charges that are held until the body has been sent.
     type Guard: ResponseGuard + Send + 'static;
 
     /// How long to delay the request.
@@ -60,10 +60,11 @@ pub trait LayerAdmission: Send {
     /// Refunds the request.
     fn refund(&mut self);
 
-    /// Says that the service could not answer.
+    /// Records that the service could not answer.
     fn record_failure(&mut self);
 
-    /// Adds the rate limit headers. Returns what the body holds until its end. Called once.
+    /// Adds the rate limit headers. Returns the charges that the body holds until its end. Called
+    /// once.
     fn respond<B>(&mut self, response: &mut Response<B>) -> Self::Guard;
 }
 
@@ -90,7 +91,7 @@ impl<E: Engine> Decider for HttpGate<E> {
     }
 }
 
-/// How to check the request with this head.
+/// The options for checking the request with this head.
 fn check_options<'a>(
     options: &LayerOptions,
     head: &Parts,

@@ -13,10 +13,10 @@ use std::task::{Context, Poll};
 pin_project! {
     /// The response of a [`Tollgate`](crate::Tollgate) service. It allocates only for a request
     /// that waits: for a store outside this process, or in a queue.
-    // Not an enum of all cases: the service's future would be copied once more into its variant.
+    // Not an enum of all cases: that would copy the service's future once more, into its variant.
     #[must_use = "a request is only served while its future is polled"]
     pub struct TollgateFuture<F, R: LayerBody<GuardOf<D>>, X, D: Decider> {
-        // `None` if the service is not called here.
+        // `None` if this future does not call the service.
         #[pin]
         inner: Option<F>,
         state: FutureState<R, X, D>,
@@ -37,7 +37,7 @@ enum FutureState<R: LayerBody<GuardOf<D>>, X, D: Decider> {
 /// A response of the limited service, whose own body is `R`.
 pub(super) type LimitedResponse<R, D> = Response<<R as LayerBody<GuardOf<D>>>::Limited>;
 
-/// A response for which the request waits first.
+/// The future of a response whose request waits first.
 type BoxedResponse<R, X, D> =
     Pin<Box<dyn Future<Output = Result<LimitedResponse<R, D>, X>> + Send>>;
 
@@ -76,7 +76,7 @@ where
         let Some(inner) = this.inner.as_pin_mut() else {
             return this.state.poll_without_service(context);
         };
-        // Changed in its place: each move copies the whole head of a response.
+        // Changed in place: each move copies the whole head of a response.
         let mut polled = inner.poll(context);
         if polled.is_pending() {
             return Poll::Pending;
@@ -89,7 +89,7 @@ where
             if let Poll::Ready(Ok(response)) = &mut polled {
                 guard = Some(admission.respond(response));
             } else {
-                // Such as a timeout: the service could not answer.
+                // An error such as a timeout: the service could not answer.
                 admission.record_failure();
                 *this.state = FutureState::Skipped;
             }

@@ -42,7 +42,8 @@ pub struct TollgateLayer<D = HttpGate<Standalone>> {
     shared: Arc<LayerShared<D>>,
 }
 
-/// What the services of a layer share: one pointer, since axum clones a layer for each request.
+/// State that the services of a layer share. One pointer, since axum clones a layer for each
+/// request.
 #[derive(Clone)]
 struct LayerShared<D> {
     decider: D,
@@ -161,7 +162,7 @@ impl<D: Clone> TollgateLayer<D> {
 }
 
 impl LayerOptions {
-    /// Whether a closure looks at the head of a request.
+    /// Whether a closure reads the head of a request.
     fn reads_head(&self) -> bool {
         self.peer.is_some() || self.cost.is_some() || self.skip.is_some()
     }
@@ -173,7 +174,7 @@ impl LayerOptions {
         }
     }
 
-    /// Where servers put the address of a peer.
+    /// The peer's address in the extensions where servers put it.
     fn peer_in(extensions: &Extensions) -> Option<IpAddr> {
         #[cfg(feature = "axum")]
         if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
@@ -197,7 +198,7 @@ impl LayerOptions {
 
     fn add_attributes(&self, facts: &mut Facts<'_>, head: &Parts) {
         for (name, extract) in &self.attributes {
-            // A value for `ip` that is no address leaves `ip` unset.
+            // Leaves `ip` unset if its value is not an address.
             let _ = facts.write(name, |out| out.push_str(&extract(head).unwrap_or_default()));
         }
     }

@@ -26,8 +26,9 @@ const NAME: &str = "requests";
 pub(super) const KEY: &str = "key";
 /// Addresses of one IPv6 network of this length share a count, as in a policy without settings.
 const IPV6_PREFIX: u8 = 64;
-/// How long a slot lasts in memory, the longest there is: it ends with its request, however long
-/// that takes. The `ttl` of a quota frees slots of processes that died, and their memory died too.
+/// The time to live of a slot in memory: the longest possible. The slot ends with its request,
+/// however long that takes. The `ttl` of a quota frees slots of processes that died; memory dies
+/// with its process.
 const SLOT_TTL: Duration = Duration::from_secs(366 * 86_400);
 
 /// Decides by one quota in memory, for each address of a peer or another key. Made by
@@ -47,7 +48,7 @@ struct QuotaSource {
     headers: &'static QuotaHeaders,
     /// `None` counts by the address of the peer.
     key: Option<Arc<ExtractFn>>,
-    /// Whether a request may give something back: a slot, or its place in a queue.
+    /// Whether a request may return its charge: a slot, or its place in a queue.
     may_undo: bool,
 }
 
@@ -65,7 +66,7 @@ struct AdmittedFigures {
     more_after_us: Option<u64>,
 }
 
-/// What a request holds whose charge may be undone, or that has a slot.
+/// The charge of a request that has a slot, or that may be refunded.
 #[derive(Debug)]
 pub struct QuotaGuard {
     held: Option<Box<HeldReservation>>,
@@ -76,7 +77,7 @@ struct HeldReservation {
     reservation: Reservation,
     /// How long to delay the request.
     delay_us: u64,
-    /// Whether the request waits in a queue, and gives its place back if it leaves.
+    /// Whether the request waits in a queue. If its client leaves, the request returns its place.
     is_queued: bool,
 }
 
@@ -102,7 +103,7 @@ impl QuotaGate {
         &self.limiter
     }
 
-    /// The same as a policy of one limit, for another store; and its key extractor.
+    /// This quota as a policy with one limit, for another store; and its key extractor.
     pub(super) fn setup(&self) -> (GateSetup, Option<Arc<ExtractFn>>) {
         let QuotaSource { quota, key, .. } = &*self.shared;
         let attribute = if key.is_some() { KEY } else { "ip" };
@@ -112,13 +113,13 @@ impl QuotaGate {
     fn check(&self, head: &Parts, options: &LayerOptions) -> Result<QuotaAdmission, Box<Refusal>> {
         let cost = options.cost_of(head);
         match &self.shared.key {
-            // Requests without a key share the count of an empty one.
+            // Requests without a key share the count of the empty key.
             Some(key) => self.check_text(&key(head).unwrap_or_default(), cost, options),
             None => self.check_peer(options.peer_of(head), cost, options),
         }
     }
 
-    // Inlined with the decision, which returns its figures in registers then.
+    // Inlined with the decision, so that the figures are returned in registers.
     #[inline(always)]
     fn check_peer(
         &self,
@@ -132,7 +133,7 @@ impl QuotaGate {
         }
     }
 
-    /// Checks a text, in code of its own: callers would contain the decision twice.
+    /// Checks a text key. Not inlined: callers would contain the decision twice.
     #[inline(never)]
     fn check_text(
         &self,

@@ -1,4 +1,4 @@
-//! The service that the layer makes.
+//! The service that the layer creates.
 
 use super::decider::{Decider, GuardOf, LayerAdmission};
 use super::future::{LimitedResponse, TollgateFuture};
@@ -34,7 +34,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    // Not inlined: in the service of a router it would copy the future once more.
+    // Not inlined: inlined into a router's service, it would copy the future once more.
     #[inline(never)]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let LayerShared { decider, options } = &*self.shared;
@@ -43,7 +43,8 @@ where
             && admission.delay_us() == 0
         {
             let inner = self.inner.call(request);
-            // Moved only now: reading a word waits for its bytes that were just written.
+            // Moved only now: the processor would stall if it read words whose bytes were just
+            // written.
             let Some(Ok(admission)) = decided else { unreachable!("it is not changed above") };
             return TollgateFuture::called(inner, admission, options.refund.clone());
         }

@@ -1,10 +1,10 @@
 //! Attributes that a request carries more than once, and requests that servers read in more than
 //! one way.
 //!
-//! Servers differ in which of two values they read: the first, the last, or both joined. A header,
-//! cookie or parameter that identifies (in a key, a tier or a cost) has one value, or the request
-//! is ambiguous. One that only `match` mentions may have several; a limit applies where one of them
-//! matches.
+//! Servers differ in which of two values they read: the first, the last, or both joined. So a
+//! header, cookie or parameter in a key, a tier or a cost must have one value; otherwise the
+//! request is ambiguous. An attribute that only `match` mentions may have several: a limit applies
+//! if one of them matches.
 
 use super::lookalike::is_unclear_at_ends;
 use super::{Head, cookie, query, set_bytes};
@@ -71,9 +71,9 @@ impl From<AmbiguousPath> for Ambiguity {
 /// Whether an attribute may have several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Multiplicity {
-    /// It identifies.
+    /// In a key, a tier, a class or a cost.
     One,
-    /// It stands in `match` only.
+    /// Only in `match`.
     Many,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn set_path<'a>(
     }
 }
 
-/// Whether all lines of a header say the same.
+/// Whether all lines of a header have the same value.
 pub(super) fn is_one(head: &impl Head, name: &HeaderName) -> bool {
     let mut lines = head.header_values(name).map(<[u8]>::trim_ascii);
     let first = lines.next();

@@ -1,4 +1,4 @@
-//! One cookie among all.
+//! Finds one cookie in all `Cookie` headers.
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub(super) fn all<'a>(
 }
 
 /// The values that only some servers read under this name. PHP reads `na.me` as `na_me`. Python
-/// starts a new cookie behind white space within a value, older Java and Ruby behind a comma. The
+/// starts a new cookie after white space within a value, older Java and Ruby after a comma. The
 /// work is linear in the bytes: each is in one piece between two `=`.
 pub(super) fn lookalikes<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
@@ -47,7 +47,7 @@ pub(super) fn lookalikes<'a>(
 fn is_like(key: &[u8], name: &str) -> bool {
     let is_escaped = key.iter().any(|byte| matches!(byte, b'%' | b'+'));
     let key = if is_escaped { Cow::Owned(unescape(key, Plus::Space)) } else { Cow::Borrowed(key) };
-    // Two applications may well have `sid` and `SID`.
+    // Case is significant: two applications may have `sid` and `SID`.
     is_lookalike(&key, name.as_bytes(), CaseSensitivity::Sensitive)
         || matches!(key, Cow::Owned(_)) && *key == *name.as_bytes()
 }

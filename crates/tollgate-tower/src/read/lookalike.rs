@@ -3,7 +3,7 @@
 use http::HeaderName;
 use tollgate_policy::address::{fold_name_byte, is_odd_name};
 
-/// Whether a name may be taken for another. Hardly any is, and then nothing has to be compared.
+/// Whether a name can be confused with another. Few can, so most names are not compared.
 pub(super) fn is_suspicious(name: &HeaderName) -> bool {
     is_odd_name(name.as_str().as_bytes())
 }
@@ -16,7 +16,7 @@ pub(super) fn is_alias(field: &HeaderName, name: &HeaderName) -> bool {
     field != name && folded(field).eq(folded(name))
 }
 
-/// Whether the case of a name counts.
+/// Whether the case of a name is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CaseSensitivity {
     Sensitive,
@@ -26,7 +26,7 @@ pub(super) enum CaseSensitivity {
 /// Whether some servers read a parameter or a cookie of a different name, `key`, under `name`.
 ///
 /// PHP ends a name at NUL and reads a space, a dot and `[` as `_`. Express, PHP and Rails read
-/// `name[]` as a list, Express reads `[name]` as `name`. Python trims what is a space in Unicode.
+/// `name[]` as a list, Express reads `[name]` as `name`. Python trims Unicode spaces.
 pub(super) fn is_lookalike(key: &[u8], name: &[u8], case: CaseSensitivity) -> bool {
     let folded = |byte: &u8| match byte {
         b'.' | b' ' | b'[' => b'_',
@@ -50,8 +50,8 @@ pub(super) fn trim(value: &[u8]) -> &[u8] {
     trim_by(value, |byte| *byte == b' ' || byte.is_ascii_control())
 }
 
-/// Whether a value begins or ends with what is a space or a control character in Unicode or
-/// Latin-1, and not in ASCII: some servers trim it.
+/// Whether a value begins or ends with a non-ASCII space or control character, in Unicode or
+/// Latin-1. Some servers trim it.
 pub(super) fn is_unclear_at_ends(value: &[u8]) -> bool {
     if value.is_ascii() {
         return false;

@@ -185,15 +185,15 @@ impl Reader {
         self.plan(rules).headers.contains(name)
     }
 
-    /// Removes headers that a service could take for one that is read here, such as `X_User_Id` for
-    /// `X-User-Id`.
+    /// Removes headers that a service could confuse with a header that is read here, such as
+    /// `X_User_Id` with `X-User-Id`.
     pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
         while let Some(name) = self.alias(rules, headers).cloned() {
             headers.remove(name);
         }
     }
 
-    /// Whether a service could take a header of this name for one that is read here.
+    /// Whether a service could confuse this header with one that is read here.
     pub fn is_alias(&self, rules: &Rules, name: &HeaderName) -> bool {
         lookalike::is_suspicious(name) && self.plan(rules).is_alias(name)
     }
@@ -256,7 +256,7 @@ impl ReadPlan {
         }
     }
 
-    /// Whether some servers take this header for one that is read.
+    /// Whether some servers confuse this header with one that is read.
     fn is_alias(&self, name: &HeaderName) -> bool {
         lookalike::is_suspicious(name)
             && !self.headers.contains(name)
@@ -335,8 +335,8 @@ pub fn count_parameter(query: &str, name: &str) -> usize {
     query::all(query, name).count()
 }
 
-/// The target of a request, or a URL, with `***` for the values of these query parameters, for a
-/// user and password, and for a fragment.
+/// Replaces secrets in a request target or URL by `***`: the values of these query parameters, user
+/// and password, and the fragment.
 pub fn redact_parameters<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     query::redacted(target, names)
 }

@@ -1,4 +1,4 @@
-//! Headers by which some services replace what the request line says.
+//! Headers by which some services replace the method or path of the request line.
 //!
 //! A client that sends `X-HTTP-Method-Override: DELETE` with a POST is counted as POST and served
 //! as DELETE. So the gateway removes these headers, and forward-auth denies a request whose

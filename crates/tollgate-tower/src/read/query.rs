@@ -1,4 +1,4 @@
-//! One parameter of a query.
+//! Finds one parameter in a query.
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
@@ -24,8 +24,9 @@ pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item =
     by_semicolon.chain(by_alias).map(|(_, value)| value)
 }
 
-/// The target or URL with `***` for a user and password, for a fragment, for the values of these
-/// parameters, and of parameters that only some servers read under these names.
+/// Replaces secrets in a request target or URL by `***`: user and password, the fragment, and the
+/// values of these parameters. Parameters that only some servers read under these names are
+/// replaced too.
 pub(super) fn redacted<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     let userinfo = userinfo(target);
     if userinfo.is_none() && !target.contains('#') {
@@ -38,7 +39,7 @@ pub(super) fn redacted<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     format!("{start}{hidden}{}{fragment}", redacted_query(end, names)).into()
 }
 
-/// Where the user and password of a URL are.
+/// The position of the user and password in a URL.
 fn userinfo(target: &str) -> Option<Range<usize>> {
     let start = target.find("://")? + 3;
     let authority = target[start..].split(['/', '?', '#']).next()?;
@@ -78,15 +79,15 @@ fn decoded(text: &str) -> Cow<'_, str> {
     if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(value(text)) }
 }
 
-/// Whether some servers read a different `key` as `name`. ASP.NET ignores case, and the server of
-/// PHP's command line a second `?`.
+/// Whether some servers read a different `key` as `name`. ASP.NET ignores case, and PHP's built-in
+/// server ignores a second `?`.
 fn is_alias(key: &str, name: &str) -> bool {
     let rest = key.trim_start_matches('?');
     let is_like = is_lookalike(rest.as_bytes(), name.as_bytes(), CaseSensitivity::Insensitive);
     key != name && (rest == name || is_like)
 }
 
-/// Whether decoding changes nothing.
+/// Whether the text is its own decoded form.
 fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'%' | b'+'))
 }

@@ -1,4 +1,4 @@
-//! Heads to facts, row by row.
+//! Request heads to facts, as tables.
 
 use super::{Ambiguity, Reader, redact_parameters};
 use crate::AmbiguousPaths;
@@ -10,7 +10,7 @@ use tollgate::engine::policy::Facts;
 use tollgate::engine::{Gate, GateSetup, Rules, policy};
 use tollgate_policy::facts::Unverified;
 
-/// Everything that can be read, in one policy.
+/// A policy that reads every kind of attribute.
 const POLICY: &str = r#"
 trusted_proxies: [10.0.0.0/8]
 identity: {user: header.x-user-id, session: cookie.sid, who: query.who, snake: cookie.s_id, other: query.k_y}
@@ -49,7 +49,7 @@ fn read<'a>(
 
 type RawHeaders = &'static [(&'static str, &'static [u8])];
 
-/// A request, its fields, an attribute, its value.
+/// A request, its headers, an attribute, and the attribute's value.
 const TABLE: &[(&str, RawHeaders, &str, Option<&str>)] = &[
     ("get /a/b/../c?x=1", &[], "path", Some("/a/c")),
     ("get /%6cogin", &[], "path", Some("/login")),
@@ -69,7 +69,7 @@ const TABLE: &[(&str, RawHeaders, &str, Option<&str>)] = &[
     ("GET /", &[("x-tag", b" \ta ")], "header.x-tag", Some("a")),
     ("GET /", &[("x-tag", b" a"), ("x-tag", b"a\t")], "header.x-tag", Some("a")),
     ("GET /", &[("x-tag", b" \t")], "header.x-tag", None),
-    // What is no text is still something, and the same each time.
+    // Bytes that are not UTF-8 give a value too, always the same one.
     ("GET /", &[("x-tag", b"a\xffb")], "header.x-tag", Some("a\u{fffd}b")),
     ("GET /", &[("x-tag", "é".as_bytes())], "header.x-tag", Some("é")),
     ("GET /", &[("cookie", b"a=1; c=2; c=2")], "cookie.c", Some("2")),
@@ -97,11 +97,11 @@ const TABLE: &[(&str, RawHeaders, &str, Option<&str>)] = &[
     ("GET /?who=me", &[], "who", Some("me")),
     ("GET /", &[("x-user-id", b"42"), ("cookie", b"sid=s")], "user", Some("42")),
     ("GET /", &[("x-user-id", b"42"), ("cookie", b"sid=s")], "session", Some("s")),
-    // Spellings that some servers take for the same field are other fields.
+    // Spellings that some servers treat as the same header are other headers.
     ("GET /", &[("x_user_id", b"42"), ("x.user.id", b"43")], "user", None),
-    // A field that Connection names is read all the same.
+    // A header that `Connection` lists is still read.
     ("GET /", &[("x-user-id", b"42"), ("connection", b"x-user-id")], "user", Some("42")),
-    // Without an `identity` for it nothing is an API key.
+    // Without an `identity` for it, no attribute is an API key.
     ("GET /", &[("x-api-key", b"k")], "api_key", None),
 ];
 
@@ -121,7 +121,7 @@ fn heads_become_facts() {
     }
 }
 
-/// The peer, the lines of X-Forwarded-For, the client.
+/// The peer, the lines of `X-Forwarded-For`, and the client's address.
 const CLIENTS: &[(&str, RawHeaders, &str)] = &[
     ("192.0.2.1", &[("x-forwarded-for", b"203.0.113.7")], "192.0.2.1"),
     ("10.0.0.1", &[("x-forwarded-for", b"203.0.113.7")], "203.0.113.7"),
@@ -203,7 +203,7 @@ fn a_reader_follows_the_rules() {
     assert!(!reader.reads(&rules, &http::HeaderName::from_static("x-a")));
 }
 
-/// A request, its fields, and what is ambiguous about it.
+/// A request, its headers, and its ambiguous part.
 const AMBIGUOUS: &[(&str, RawHeaders, &str)] = &[
     ("GET /a//../b", &[], "path"),
     ("GET /", &[("x-tag", b"a"), ("x-tag", b"b")], "header"),
@@ -279,10 +279,10 @@ fn identity_has_one_value() {
     }
 }
 
-/// Lines of `Authorization`, the tokens that are verified, and why none counts.
+/// Lines of `Authorization`, the tokens that are verified, and the reason if none is.
 type Tokens<'a> = (&'a [&'a [u8]], &'a [&'a str], Option<Unverified>);
 
-/// A token counts, or it is refused; it is never taken for absent.
+/// A token is verified or refused. It never counts as absent.
 #[test]
 fn a_token_cannot_hide() {
     let gate = gate("limits: [{name: a, rate: 1/s, key: [jwt.sub]}]");

@@ -1,10 +1,9 @@
-//! An answer that already tells clients about a quota: of the service behind, whose word is not to
-//! be lost.
+//! Merges rate limit headers into a response that already has some from the upstream.
 //!
-//! Lists get our members after its own. Where there is room for one limit only, the tighter set
-//! stands, whole: half of one and half of the other would describe neither. A set is all that
-//! begins as its fields do, known here or not. The policies of the older drafts are a list beside
-//! such a set, and get ours too.
+//! In headers that are lists, our members follow those of the upstream. Headers with room for one
+//! limit show the tighter one. The whole set is replaced, since a mix would describe neither limit.
+//! A set is every header with the prefix of its profile, including unknown ones. In the older
+//! drafts the policy header is a list beside such a set, so it gets our members too.
 
 use super::{RateLimitHeaders, SOURCE, header_name};
 use crate::HeaderClass;
@@ -12,7 +11,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::header::{ParsedHeaders, Profile, parse};
 
 impl RateLimitHeaders {
-    /// Adds the fields to an answer that may have some of its own.
+    /// Adds the headers to a response that may already have rate limit headers.
     pub fn merge(&self, headers: &mut HeaderMap) {
         if self.header_lines.is_empty() {
             return;
@@ -22,7 +21,7 @@ impl RateLimitHeaders {
             return self.write(headers);
         }
         for &profile in &self.profiles {
-            // Without any of ours theirs stay.
+            // Without headers of ours in this profile, the upstream's headers stay.
             if self.headers_of_profile(profile).next().is_some() {
                 self.merge_profile(profile, headers);
             }
@@ -30,8 +29,7 @@ impl RateLimitHeaders {
         headers.extend(self.values().filter(|(name, _)| *name == SOURCE));
     }
 
-    /// Whether a field of the service behind may be one that these are merged with, whatever the
-    /// profiles.
+    /// Whether a header of the upstream may have to be merged with ours, under any profile.
     pub fn is_rate_limit_header(name: &str) -> bool {
         HeaderClass::of(name.as_bytes()) == HeaderClass::Quota
     }
@@ -66,7 +64,7 @@ impl RateLimitHeaders {
         })
     }
 
-    /// What of both is shown in the fields of a profile.
+    /// Chooses, for the headers of one profile, between the upstream's values and ours.
     fn merge_plan(&self, profile: Profile, headers: &HeaderMap) -> MergePlan {
         const OURS: MergePlan = MergePlan {
             values: MergeChoice::Ours,
@@ -75,10 +73,10 @@ impl RateLimitHeaders {
         };
         let lines =
             headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        // A list with an empty line is malformed; `append` leaves the line out, so it is left out
-        // here too.
+        // An empty line makes a list malformed. `append` skips such lines, so they are skipped here
+        // too.
         let lines = lines.filter(|(_, value)| !value.trim_ascii().is_empty());
-        // Headers that cannot be parsed are of no use to a client either.
+        // A client could not parse these headers either.
         let Ok(theirs) = parse(profile, lines) else { return OURS };
         let list = policy_header(profile);
         let joins = list.as_ref().is_some_and(|list| can_append(profile, headers, list));
@@ -98,11 +96,11 @@ impl RateLimitHeaders {
         let has_policies =
             !theirs.policies.is_empty() && list.is_some_and(|list| headers.contains_key(list));
         let policies = match left {
-            // Policies that one limit's numbers come with are a list in the drafts only.
+            // Only in the drafts is the policy header of a single limit a list.
             Some(_) if has_policies && joins && is_draft(profile) => MergeChoice::Both,
             Some(_) => params,
             None if has_policies && joins => MergeChoice::Both,
-            // Another draft: one list with members of both would be unreadable.
+            // The upstream's policies are of another draft. No client could parse a list of both.
             None if has_policies => MergeChoice::Theirs,
             None => MergeChoice::Ours,
         };
@@ -113,12 +111,12 @@ impl RateLimitHeaders {
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const X_POLICY: HeaderName = HeaderName::from_static("x-ratelimit-policy");
 
-/// Who is heard in the fields of a profile.
+/// Whose values the headers of one profile show.
 struct MergePlan {
     values: MergeChoice,
-    /// In the field that lists policies.
+    /// For the header that lists policies.
     policies: MergeChoice,
-    /// Whether there is a set of theirs, which ours would replace.
+    /// Whether the upstream has a set of headers that ours would replace.
     replaces_theirs: bool,
 }
 
@@ -126,7 +124,7 @@ struct MergePlan {
 enum MergeChoice {
     Theirs,
     Ours,
-    /// Ours after theirs.
+    /// Our values after those of the upstream.
     Both,
 }
 
@@ -139,8 +137,8 @@ fn is_draft(profile: Profile) -> bool {
     matches!(profile, Profile::Draft11 | Profile::Draft7 | Profile::Draft6)
 }
 
-/// Removes what belongs to a set of theirs, so that none of it stands beside ours. If the
-/// upstream sends no `-Remaining`, its other headers, such as `X-RateLimit-Remaining-Tokens`, stay.
+/// Removes the upstream's set, so that none of its headers is left beside ours. If the upstream
+/// sends no `-Remaining`, its other headers, such as `X-RateLimit-Remaining-Tokens`, stay.
 fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     const PARTS: [&str; 9] = [
         "limit",
@@ -173,25 +171,25 @@ fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     }
 }
 
-/// Where a profile lists policies.
+/// The header in which a profile lists policies.
 fn policy_header(profile: Profile) -> Option<HeaderName> {
     [POLICY, X_POLICY]
         .into_iter()
         .find(|list| profile.fields().iter().any(|field| list.as_str().eq_ignore_ascii_case(field)))
 }
 
-/// Whether members of ours fit behind theirs: before draft-08 they are numbers, since then they
-/// have names in front.
+/// Whether our members can follow those of the upstream. Members start with a number before
+/// draft-08, and with a name since then.
 fn can_append(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
     let is_number = |line: &HeaderValue| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let is_named = profile == Profile::Draft11;
     headers.get_all(list).iter().all(|line| is_number(line) != is_named)
 }
 
-/// In one line, since not every client looks for a second.
+/// Appends to one line, since some clients read only the first.
 fn append(name: HeaderName, ours: &HeaderValue, headers: &mut HeaderMap) {
     let mut all = Vec::new();
-    // An empty line has no member.
+    // An empty line has no members.
     let lines = headers.get_all(&name).iter().map(|line| line.as_bytes().trim_ascii());
     for line in lines.filter(|line| !line.is_empty()) {
         all.extend_from_slice(line);

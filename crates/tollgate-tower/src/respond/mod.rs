@@ -24,7 +24,7 @@ use tollgate_core::header::{self, HeaderLines, Profile, Scope, Unit};
 pub struct RateLimitHeaders {
     header_lines: PooledLines,
     profiles: SmallVec<[Profile; 2]>,
-    /// What remains of the tightest limit; `None` if no limit is shown.
+    /// The remaining units of the tightest limit; `None` if no limit is shown.
     remaining: Option<u64>,
 }
 
@@ -122,7 +122,7 @@ thread_local! {
     static REMEMBERED: RefCell<(Vec<HeaderValue>, usize)> = const { RefCell::new((Vec::new(), 0)) };
 }
 
-/// A header value. One that depends on the limit alone is made once and then shared.
+/// A header value. A value that depends only on the limit is created once and then shared.
 fn header_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
     let is_shared = matches!(
         name,
@@ -147,8 +147,8 @@ fn header_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
 }
 
 /// Renders the headers of a response at `now_us`: those of the profiles, `Retry-After` if a wait
-/// helps, and an unusual source. Returns what remains of the tightest limit; `None` if no limit is
-/// shown.
+/// helps, and an unusual source. Returns the remaining units of the tightest limit; `None` if no
+/// limit is shown.
 pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

@@ -1,4 +1,4 @@
-//! The rate limit headers of a layer with one quota: rendered once, but for two numbers.
+//! The rate limit headers of a layer with one quota. Only two numbers change between responses.
 
 use super::RateLimitHeaders;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -16,9 +16,9 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 impl QuotaHeaders {
-    /// The headers of a template; `None` if it is no header value. They are shared by all layers
-    /// with the same policy and never freed, so that a response counts no reference to them. The
-    /// policies of a program are few.
+    /// The headers of a template; `None` if the template is not a valid header value. All layers
+    /// with the same policy share them, and they are never freed. So a response needs no reference
+    /// count. A program has few policies.
     pub(crate) fn of(template: RowTemplate) -> Option<&'static Self> {
         static KNOWN: Mutex<Vec<&'static QuotaHeaders>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +27,7 @@ impl QuotaHeaders {
         }
         template.with_limit(0, None, HeaderValue::from_bytes).ok()?;
         HeaderValue::from_bytes(template.policy()).ok()?;
-        // The value of a static text: its clones count nothing either.
+        // A static value: its clones need no reference count either.
         let text: &'static str = String::from_utf8(template.policy().to_vec()).ok()?.leak();
         let policy = HeaderValue::from_static(text);
         let headers: &'static Self = Box::leak(Box::new(Self { template, policy }));
@@ -49,7 +49,7 @@ impl QuotaHeaders {
             return RateLimitHeaders::of_rendered(&self.policy, &limit, remaining).merge(headers);
         }
         headers.insert(POLICY, self.policy.clone());
-        // Moved only now: reading a word waits for its bytes that were just written.
+        // Moved only now: the processor would stall if it read words whose bytes were just written.
         if let Ok(limit) = limit {
             headers.insert(RATELIMIT, limit);
         }

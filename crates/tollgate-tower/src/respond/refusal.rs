@@ -133,7 +133,7 @@ impl Refusal {
         out
     }
 
-    /// Whether the service is too busy for this request, whatever the client's quota is.
+    /// Whether the upstream is too busy for this request, regardless of the client's quota.
     pub fn is_shed(&self) -> bool {
         self.source == Source::Shed
     }
@@ -189,7 +189,7 @@ impl Refusal {
     }
 }
 
-/// The members of a body that say what a client with such a token can do.
+/// The members of a body that tell a client with an invalid token how to proceed.
 fn token_members(why: Unverified) -> String {
     format!("\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null")
 }
@@ -225,9 +225,9 @@ fn escape(text: &str, content_type: &str, out: &mut String) {
 pub(super) enum RefusalFormat {
     /// RFC 9457.
     Problem,
-    /// A plain object, for clients that ask for application/json by name.
+    /// A plain object, for clients whose `Accept` names application/json.
     Json,
-    /// A status in trailers, as gRPC has it.
+    /// A status in trailers, for gRPC.
     Grpc,
 }
 
@@ -237,7 +237,7 @@ impl RefusalFormat {
         let is_grpc = content_type
             .get(..16)
             .is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
-        // gRPC-Web and others that only begin alike have another frame for their trailers.
+        // gRPC-Web and other types with the same prefix encode their trailers differently.
         if is_grpc && matches!(content_type.get(16), None | Some(b'+' | b';' | b' ')) {
             return Self::Grpc;
         }

@@ -1,4 +1,4 @@
-//! Verdicts to heads and bodies.
+//! Verdicts to response heads and bodies.
 
 use super::RateLimitHeaders;
 use crate::{HttpDecision, HttpGate, Standalone, header_name};
@@ -10,7 +10,7 @@ use tollgate::engine::{Gate, GateSetup, policy};
 use tollgate::{ManualClock, MemoryStore};
 use tollgate_core::header::Profile;
 
-/// Eighteen seconds into a minute.
+/// Eighteen seconds after the start of a minute.
 const NOW_US: u64 = 1_794_744_018_000_000;
 
 pub(super) fn toll(policy: &str) -> HttpGate<Standalone> {
@@ -74,7 +74,7 @@ const BURST: &str = "headers: [none]\nlimits: [{name: api, rate: 5/s, burst: 2, 
 const TWO: &str = "headers: [none]\nlimits: [{name: a, rate: 1/min, algorithm: fixed-window}, {name: b, rate: 1/10min, algorithm: fixed-window}]";
 const HTML: &str = "headers: [none]\nrefusal: {body: '<p>{limits}</p>', content_type: text/html}\nlimits: [{name: \"a<b\", rate: 1/min, algorithm: fixed-window}]";
 
-/// A file, the request's fields, status, media type, Retry-After, body.
+/// Policy, request headers, status, media type, `Retry-After`, body.
 #[expect(clippy::type_complexity, reason = "a table")]
 const REFUSALS: &[(&str, ExpectedHeaders, u16, &str, Option<&str>, &str)] = &[
     (
@@ -263,8 +263,8 @@ fn lines_say_what_a_map_of_fields_does() {
     assert_eq!(String::from_utf8(lines).unwrap(), text);
 }
 
-/// Profiles, and what their answer says of a key that is blocked for ten minutes, though its limit
-/// resets within the second.
+/// Profiles, and their headers for a key that is blocked for ten minutes while its limit resets
+/// within a second.
 const BLOCKS: &[(&str, ExpectedHeaders)] = &[
     ("draft-11", &[("ratelimit", "\"api\";r=0;t=600")]),
     ("draft-7", &[("ratelimit", "limit=1, remaining=0, reset=600")]),
@@ -293,7 +293,7 @@ fn the_reset_of_a_blocked_key_is_the_blocks_end_in_every_profile() {
         let toll = toll(&format!(
             "headers: [{profile}]\nlimits: [{{name: api, {rate}, penalty: {{after: 1, block: 10m}}}}]"
         ));
-        // The pass is kept: a slot that is given back would be free again.
+        // The admission is kept: dropping it would free the slot.
         let held = ask(&toll, &[]);
         for n in 0..3 {
             let HttpDecision::Refused(refusal) = ask(&toll, &[]) else {
@@ -325,8 +325,8 @@ fn the_three_numbers_stand_beside_the_current_draft() {
         ("ratelimit-reset", "42"),
     ];
     assert_eq!(shown(&headers), all);
-    // Beside a set of the service's own the tighter one stands, and policies stay with the draft
-    // that lists them.
+    // If the upstream sends a set too, the tighter set wins. Policies stay with the draft that
+    // lists them.
     let mut headers = map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "2")]);
     pass.headers().merge(&mut headers);
     let kept: ExpectedHeaders = &[

@@ -1,9 +1,10 @@
-//! Base64 as tokens have it, and as services read it.
+//! Base64 decoding that accepts every spelling of a token that services accept.
 
 /// The bytes of a text in either alphabet, with or without padding.
 ///
-/// Services accept tokens with padding, with `+` and `/`, and with bits behind the last byte. Such
-/// a token is the same token here too: otherwise a user could leave a limit by re-encoding it.
+/// Services accept tokens with padding, with `+` and `/`, and with extra bits after the last byte.
+/// Such a spelling is the same token here too. Otherwise a client could leave its limit by
+/// re-encoding its token.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
@@ -17,7 +18,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
             bits &= (1 << count) - 1;
         }
     }
-    // Six bits are less than a byte: something is missing.
+    // Six bits are less than a byte: the text is cut off.
     (count < 6).then_some(out)
 }
 

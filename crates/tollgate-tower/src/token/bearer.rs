@@ -1,4 +1,4 @@
-//! Whether a request carries a bearer token, and which.
+//! Finds the bearer token of a request.
 
 use http::header::AUTHORIZATION;
 use tollgate_policy::facts::Unverified;
@@ -8,14 +8,14 @@ use crate::Head;
 /// The bearer token of a request. `Ok(None)`: the request carries none, or credentials of another
 /// scheme.
 ///
-/// Services find a token behind a tab, behind several spaces and behind other spellings of
-/// `Bearer`. So a header that begins with that word carries a token, which counts or is refused. It
-/// is never absent. Some services do not look at the scheme at all, so a JWT behind another one, or
-/// behind none, is refused.
+/// Services find a token after a tab, after several spaces and after other spellings of `Bearer`.
+/// So a header that begins with that word carries a token, which is verified or refused. It never
+/// counts as absent. Some services ignore the scheme, so a JWT after another scheme, or without
+/// one, is refused.
 pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
     let mut lines = head.header_values(&AUTHORIZATION);
     let Some(first) = lines.next() else { return Ok(None) };
-    // Services differ in which of two they read.
+    // With two headers, services differ in which one they read.
     if lines.any(|line| line.trim_ascii() != first.trim_ascii()) {
         let is_bearer = |line: &[u8]| !matches!(token(line), Ok(None));
         return if head.header_values(&AUTHORIZATION).any(is_bearer) {
@@ -29,8 +29,7 @@ pub(crate) fn find<H: Head>(head: &H) -> Result<Option<&str>, Unverified> {
 
 /// The token of one header.
 fn token(line: &[u8]) -> Result<Option<&str>, Unverified> {
-    // Some services trim what they take for a space: control characters, and a byte that is one in
-    // Latin-1.
+    // Some services trim control characters and Latin-1 spaces.
     let start = line.iter().position(u8::is_ascii_graphic).unwrap_or(line.len());
     let (before, value) = line.split_at(start);
     let Some((scheme, rest)) = value.split_at_checked(SCHEME.len()) else { return Ok(None) };

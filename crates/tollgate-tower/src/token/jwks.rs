@@ -5,8 +5,8 @@ use super::{InvalidKeys, base64};
 use serde_json::Value;
 use tollgate_policy::settings::JwtAlgorithm;
 
-/// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed
-/// over, as RFC 7517 asks.
+/// Reads the keys of a JSON Web Key Set, or a single key. Skips keys of unsupported types, as RFC
+/// 7517 requires.
 pub(super) fn read(file: &[u8]) -> Result<Vec<VerifyingKey>, InvalidKeys> {
     let value: Value = serde_json::from_slice(file)
         .map_err(|error| InvalidKeys(format!("not JSON, though it begins like it: {error}")))?;
@@ -48,7 +48,7 @@ fn one(jwk: &Value) -> Result<Option<VerifyingKey>, InvalidKeys> {
                 "a key has `alg` {alg}, which a key with `kty` {kind} cannot be for"
             )));
         }
-        // One that says it is for something else is for something else.
+        // The key is for an algorithm that is not supported here.
         Some(_) => return Ok(None),
     }
     let key = match algorithm {
@@ -65,7 +65,7 @@ fn one(jwk: &Value) -> Result<Option<VerifyingKey>, InvalidKeys> {
     key.map(Some)
 }
 
-/// Whether `key_ops`, where a key has it, lets the key verify signatures (RFC 7517 4.3).
+/// Whether `key_ops`, if present, lets the key verify signatures (RFC 7517 4.3).
 fn may_verify(jwk: &Value) -> Result<bool, InvalidKeys> {
     let wrong = || InvalidKeys("`key_ops` of a key is not a list of texts".into());
     let Some(operations) = jwk.get("key_ops") else { return Ok(true) };

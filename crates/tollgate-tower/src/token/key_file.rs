@@ -1,13 +1,13 @@
-//! Which of the forms of keys a file has.
+//! Detects the format of a key file: PEM, JSON Web Keys, or a shared secret.
 //!
-//! What could be a public key is never taken for a secret: everyone who has the key could sign with
-//! it. So a file that holds a key in PEM or DER anywhere it could be, or begins as JSON does, is
-//! that or nothing.
+//! A possible public key is never used as a secret: everyone who has the public key could sign with
+//! it. So a file with a PEM or DER key anywhere, or with the start of a JSON object, is read in
+//! that format or refused.
 
 use super::key::{SECRET_BYTES_MIN, VerifyingKey};
 use super::{InvalidKeys, jwks, pem};
 
-/// The keys of a file; as a secret it is only read where `takes_secrets`.
+/// Reads the keys of a file. The file may be a secret only if `takes_secrets` is true.
 pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<VerifyingKey>, InvalidKeys> {
     if file.trim_ascii().is_empty() {
         return Err(InvalidKeys("the file is empty".into()));
@@ -37,15 +37,15 @@ pub(super) fn read(file: &[u8], takes_secrets: bool) -> Result<Vec<VerifyingKey>
     Ok(vec![VerifyingKey::secret(secret, None)?])
 }
 
-/// Whether it is an object, or begins as only one does: half a file of keys is not a secret.
+/// Whether the file is a JSON object, or begins like one: a truncated key file is not a secret.
 fn is_json(file: &[u8]) -> bool {
     let Some((b'{', rest)) = file.trim_ascii_start().split_first() else { return false };
     matches!(rest.trim_ascii_start(), [b'"', ..])
         || serde_json::from_slice::<serde_json::Value>(file).is_ok()
 }
 
-/// Editors and `openssl rand -base64` end a text with a line ending that is not part of it; in
-/// bytes that are no text the last one is as random as the others.
+/// Removes the line ending that editors and `openssl rand -base64` append to a text secret. A
+/// binary secret keeps all its bytes.
 fn without_line_ending(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     let line = line.strip_suffix(b"\r").unwrap_or(line);

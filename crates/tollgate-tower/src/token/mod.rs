@@ -1,9 +1,8 @@
 //! JWT verification: bearer tokens, the keys that verify them, and their claims.
 //!
-//! A key says by itself which algorithm it is for: an RSA key verifies RS256 and nothing else, a
-//! shared secret HS256. What a token's header says can only select among the keys, so a public key
-//! never becomes a secret and `none` selects nothing. Keys that a token brings along (`jwk`, `jku`,
-//! `x5c`) are not looked at.
+//! Each key has one algorithm: an RSA key verifies only RS256, a shared secret only HS256. The
+//! header of a token can only select among the keys. So a public key never serves as a secret, and
+//! `none` selects no key. Keys inside a token (`jwk`, `jku`, `x5c`) are ignored.
 
 mod base64;
 mod bearer;
@@ -22,7 +21,7 @@ use tollgate_policy::settings::{Jwt, JwtAlgorithm};
 
 pub(crate) use bearer::find as bearer;
 
-/// Verifies tokens as a file says.
+/// Verifies tokens with the keys of a file.
 pub struct Verifier {
     keys: Vec<VerifyingKey>,
     algorithms: Vec<JwtAlgorithm>,
@@ -31,29 +30,29 @@ pub struct Verifier {
     leeway_us: u64,
 }
 
-/// Why a file of keys cannot be used.
+/// The reason why a key file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidKeys(pub(crate) String);
 
-/// What a verified token says.
+/// The claims of a verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims(Map<String, Value>);
 
-/// The longest token.
+/// Limit of the length of a token.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
-/// The most keys of one algorithm tried for one token. Larger sets need a `kid` for each key: every
-/// key tried costs a verification, also for made-up tokens.
+/// The most keys of one algorithm that are tried for one token. Larger sets need a `kid` for each
+/// key: each attempt costs a verification, for forged tokens too.
 const KEYS_TRIED_MAX: usize = 4;
 
 impl Verifier {
-    /// By these settings, with the content of the file that they name: a JSON Web Key Set, one JSON
-    /// Web Key, a public key in PEM, or the bytes of a shared secret for HS256. One line ending
-    /// after a secret that is text does not belong to it.
+    /// Creates a verifier from the settings and the content of the key file. The file is a JSON Web
+    /// Key Set, one JSON Web Key, a public key in PEM, or a shared secret for HS256. One line
+    /// ending after a text secret is not part of the secret.
     ///
     /// # Errors
     ///
-    /// When the file holds no key for any of the algorithms, or one that must not be used.
+    /// If the file has no key for any of the algorithms, or has an unsafe key.
     pub fn new(jwt: &Jwt, file: &[u8]) -> Result<Self, InvalidKeys> {
         let keys = key_file::read(file, jwt.algorithms.contains(&JwtAlgorithm::Hs256))?;
         let keys: Vec<VerifyingKey> =
@@ -75,12 +74,12 @@ impl Verifier {
         })
     }
 
-    /// What the token says, if someone with a key signed it, it is meant for us, and it is valid at
-    /// `now_us`.
+    /// Returns the claims of the token, if one of the keys signed it, its issuer and audience
+    /// match, and it is valid at `now_us`.
     ///
     /// # Errors
     ///
-    /// Why the token does not count.
+    /// The reason why the token does not verify.
     pub fn verify(&self, token: &str, now_us: u64) -> Result<Claims, Unverified> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Unverified::TooLong);
@@ -128,7 +127,7 @@ impl Verifier {
         })
     }
 
-    /// Checks issuer, audience and times. A claim of the wrong type is an error; it does not count
+    /// Checks issuer, audience and times. A claim of the wrong type is an error; it is not treated
     /// as absent.
     fn check_claims(&self, claims: &Map<String, Value>, now_us: u64) -> Result<(), Unverified> {
         let instant_us = |name: &str| {
@@ -159,7 +158,7 @@ impl Verifier {
     }
 }
 
-/// Refuses files by which a token could have more keys tried than [`KEYS_TRIED_MAX`].
+/// Refuses key sets that would let a token try more than [`KEYS_TRIED_MAX`] keys.
 fn check_key_count(keys: &[VerifyingKey]) -> Result<(), InvalidKeys> {
     for key in keys {
         let is_tried = |other: &&VerifyingKey| {
@@ -178,12 +177,12 @@ fn check_key_count(keys: &[VerifyingKey]) -> Result<(), InvalidKeys> {
 }
 
 impl Claims {
-    /// Appends a claim as text: a text, a number, or true or false. A name with dots is that of a
-    /// claim, else the way to one.
+    /// Appends a claim as text: a string, a number or a boolean. A name with dots is first looked
+    /// up as a claim, then as a path.
     ///
     /// # Errors
     ///
-    /// When the claim is a list or an object, which no attribute can be.
+    /// If the claim is a list or an object, which cannot be an attribute.
     pub fn write(&self, name: &str, out: &mut String) -> Result<(), Unverified> {
         let found = self.0.get(name).or_else(|| {
             let mut parts = name.split('.');
@@ -207,7 +206,7 @@ fn decode_object(part: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// Whole seconds since the epoch, rounded down; before it is never.
+/// Whole seconds since the epoch, rounded down; `None` before the epoch.
 fn seconds(value: &Value) -> Option<u64> {
     let number = value.as_number()?;
     number.as_u64().or_else(|| number.to_string().split_once('.')?.0.parse().ok())

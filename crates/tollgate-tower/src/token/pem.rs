@@ -21,12 +21,12 @@ pub(super) fn read(file: &[u8]) -> Result<VerifyingKey, InvalidKeys> {
     key(&der).unwrap_or_else(|| Err(InvalidKeys("not a key of RSA, P-256 or Ed25519".into())))
 }
 
-/// Whether it is what stands in PEM, without that.
+/// Whether the file is a public key in DER: the content of PEM without its text form.
 pub(super) fn is_der(file: &[u8]) -> bool {
     key(file).is_some()
 }
 
-/// SubjectPublicKeyInfo: what kind of key, then its bits.
+/// Parses a SubjectPublicKeyInfo: the algorithm, then the bits of the key.
 fn key(der: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     let (info, []) = take(der, 0x30)? else { return None };
     let (kind, rest) = take(info, 0x30)?;
@@ -41,7 +41,7 @@ fn key(der: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     })
 }
 
-/// RSAPublicKey: the modulus and the exponent.
+/// Parses an RSAPublicKey: the modulus and the exponent.
 fn rsa(bits: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     let (parts, []) = take(bits, 0x30)? else { return None };
     let (n, rest) = take(parts, 0x02)?;
@@ -49,7 +49,7 @@ fn rsa(bits: &[u8]) -> Option<Result<VerifyingKey, InvalidKeys>> {
     Some(VerifyingKey::rsa(n, e, None))
 }
 
-/// The content of the element with this tag, and what follows it.
+/// The content of the element with this tag, and the bytes after it.
 fn take(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
@@ -67,13 +67,13 @@ fn take(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     (found == tag).then(|| rest.split_at_checked(length)).flatten()
 }
 
-/// The other alphabet, with padding and line ends.
+/// Decodes the standard base64 alphabet, with padding and line ends.
 fn decode(body: &str) -> Option<Vec<u8>> {
     let plain = body.chars().filter(|character| !character.is_ascii_whitespace());
     let url = plain.map(|character| match character {
         '+' => '-',
         '/' => '_',
-        // Neither stands in PEM.
+        // PEM has neither character.
         '-' | '_' => '!',
         other => other,
     });

@@ -1,7 +1,6 @@
 //! Costs that a response reports, read from its body as it streams.
 //!
-//! Nothing of the answer is kept: a reader remembers how far along the path it is, and the last
-//! figure.
+//! Bodies are not buffered: a reader keeps only its position on the path, and the last figure.
 
 mod json;
 mod sse;
@@ -11,12 +10,12 @@ mod tests;
 use json::JsonPathReader;
 use sse::SseReader;
 
-/// Media types of JSON in lines.
+/// Media types of JSON lines.
 const JSON_LINES: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
-/// How other media types of JSON end.
+/// Suffixes of other JSON media types.
 const JSON_SUFFIXES: [&str; 3] = ["/json", "+json", "/json-seq"];
 
-/// The figure that a field is. As in a body, one too large to be counted is the largest there is.
+/// Parses a cost in a header. A number that is too large saturates, as in a body.
 pub(crate) fn parse_cost(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
@@ -24,17 +23,18 @@ pub(crate) fn parse_cost(value: &[u8]) -> Option<u64> {
     is_whole.then(|| digits.iter().fold(0, add))
 }
 
-/// Reads one figure out of a body.
+/// Reads one figure from a body.
 #[derive(Debug)]
 pub(crate) enum UsageReader {
-    /// JSON, one value or many.
+    /// One or more JSON values.
     Json(JsonPathReader),
-    /// A stream of events with JSON in them.
+    /// Server-sent events that contain JSON.
     Events(SseReader),
 }
 
 impl UsageReader {
-    /// For a body with these headers; `None` where its content cannot be read as it passes.
+    /// Creates a reader for a body with these headers; `None` if the body is encoded, or
+    /// neither JSON nor events.
     pub(crate) fn new<'h>(path: &str, header: &impl Fn(&str) -> Option<&'h [u8]>) -> Option<Self> {
         let text = |name| header(name).and_then(|value| str::from_utf8(value).ok());
         if text("content-encoding")
@@ -54,7 +54,7 @@ impl UsageReader {
         is_json.then(|| Self::Json(JsonPathReader::new(path)))
     }
 
-    /// The next bytes of the body.
+    /// Reads the next bytes of the body.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         match self {
             Self::Json(json) => json.read(bytes),
@@ -62,7 +62,7 @@ impl UsageReader {
         }
     }
 
-    /// The last figure so far. A body may end right behind its number.
+    /// The last figure so far, including a number at the very end of the body.
     pub(crate) fn found(&self) -> Option<u64> {
         match self {
             Self::Json(json) => json.found(),

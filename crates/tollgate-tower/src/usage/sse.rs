@@ -1,24 +1,24 @@
-//! Server-sent events: JSON after `data:`, an event at a time.
+//! Server-sent events: reads the JSON after `data:`, one event at a time.
 
 use super::json::JsonPathReader;
 
-/// Hands the data of each event to a reader of JSON.
+/// Passes the data of each event to a JSON reader.
 #[derive(Debug)]
 pub(crate) struct SseReader {
     json: JsonPathReader,
     line: SseLine,
-    /// How much of a byte order mark has come, with which a stream may begin; all of it, where none
-    /// can come any more.
+    /// The number of bytes of a byte order mark read at the start of the stream. It is the mark's
+    /// full length when no mark can follow.
     bom_bytes: usize,
-    /// Whether the byte before was a CR, whose LF is no line of its own.
+    /// Whether the last byte was a CR: an LF after it does not start another line.
     after_cr: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SseLine {
-    /// So many bytes of it, all of which could begin `data:`.
+    /// The first bytes of a line, which match the start of `data:`; their number.
     Start(usize),
-    /// Behind `data:`, where one space does not count.
+    /// After `data:`. One space is skipped here.
     Colon,
     Data,
     /// Another field, or a comment.

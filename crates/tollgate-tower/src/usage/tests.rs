@@ -1,4 +1,4 @@
-//! Bodies, whole and in pieces, and the figure in them.
+//! Bodies, whole and in pieces, and the figure that is read from them.
 
 use super::UsageReader;
 use http::{HeaderMap, HeaderValue};
@@ -49,7 +49,7 @@ const TABLE: &[(&str, &str, &str, Option<u64>)] = &[
     ("cost", JSON, r#"{"cost":12.0}"#, Some(12)),
     ("cost", JSON, r#"{"cost":12.01}"#, Some(13)),
     ("cost", JSON, r#"{"cost":1e3}"#, None),
-    // Names are what they stand for.
+    // Names are compared after decoding.
     ("usage.n", JSON, r#"{"us\u0061ge":{"\u006E":5}}"#, Some(5)),
     ("a\u{e9}/\u{1f600}.n", JSON, r#"{"a\u00e9\/\ud83d\uDE00":{"n":6}}"#, Some(6)),
     ("a\u{e9}.n", JSON, "{\"a\u{e9}\":{\"n\":6}}", Some(6)),
@@ -77,7 +77,7 @@ const TABLE: &[(&str, &str, &str, Option<u64>)] = &[
         "event: x\r\nid: 1\r\ndata:{\"usage\":\r\ndata:{\"n\":5}}\r\n\r\n: data: {\"usage\":{\"n\":9}}\r\n",
         Some(5),
     ),
-    // An event that breaks off does not spoil the next.
+    // An incomplete event does not affect the next one.
     ("usage.n", EVENTS, "data: {\"usage\":{\"n\":1,\n\ndata: {\"usage\":{\"n\":2}}\n\n", Some(2)),
     ("usage.n", EVENTS, "dat: {\"usage\":{\"n\":1}}\ndata {\"usage\":{\"n\":1}}\n\n", None),
     ("usage.n", EVENTS, "data: {\"usage\":{\"n\":1}}\rdata: {\"usage\":{\"n\":3}}\r", Some(3)),

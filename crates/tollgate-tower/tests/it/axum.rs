@@ -24,7 +24,7 @@ fn status(answer: &str) -> u16 {
     answer[9..12].parse().unwrap()
 }
 
-/// One request on a connection of its own; the whole answer.
+/// Sends one request on a new connection, and returns the whole response.
 async fn ask(address: SocketAddr, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();

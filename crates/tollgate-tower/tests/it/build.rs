@@ -1,4 +1,4 @@
-//! How layers are made: of quotas, of files, over Redis.
+//! Layers built from quotas, from files, and over Redis.
 
 use http::Request;
 use http::request::Builder;
@@ -31,7 +31,7 @@ async fn one_quota_counts_each_address() {
     let network = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last);
     assert_eq!(status(&layer, from(network(1))).await, 200);
     assert_eq!(status(&layer, from(network(2))).await, 429, "one client has a whole network");
-    // Without an address: one count, rather than no limit.
+    // Requests without an address share one count, so that they are limited too.
     assert_eq!(status(&layer, Request::get("/")).await, 200);
     assert_eq!(status(&layer, Request::get("/")).await, 429);
 }
@@ -60,8 +60,8 @@ async fn processes_share_counts_in_redis() {
     let server = Redis::start();
     let one = TollgateLayer::new(Quota::per_day(3)).redis(&server.url()).unwrap();
     let other = TollgateLayer::new(Quota::per_day(3)).redis(&server.url()).unwrap();
-    // A call that takes longer than 25 ms is decided by the failure policy, so that a busy machine
-    // may admit more; without sharing, no more than three of one process would be refused.
+    // On a busy machine, calls that take longer than 25 ms are decided by the failure policy, so
+    // more may be admitted. Without sharing, one process would refuse at most three requests.
     let mut refused = 0;
     for _ in 0..10 {
         refused += usize::from(status(&one, from([192, 0, 2, 1])).await == 429);

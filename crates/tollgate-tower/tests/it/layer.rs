@@ -1,4 +1,4 @@
-//! The table, through the layer; and what only a layer has.
+//! The shared table of cases through the layer, and tests of the layer alone.
 
 use crate::broken::Broken;
 use crate::table::{Case, Fields, Got, Step, answers, failing, identity, settled, shed, tokens};
@@ -26,7 +26,7 @@ fn request(step: &Step) -> Request<Full<Bytes>> {
     builder.body(Full::default()).unwrap()
 }
 
-/// Asks once.
+/// Sends one request.
 async fn ask<D: Decider>(layer: &TollgateLayer<D>, step: &Step) -> Got {
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
@@ -71,7 +71,7 @@ async fn play<D: Decider>(case: &Case, layer: &TollgateLayer<D>) {
     }
 }
 
-/// An engine with the policy of a case, on this store.
+/// An engine over this store, with the policy of a case.
 fn engine<S: LeaseStore + Default + 'static>(case: &Case) -> Arc<Standalone<S>> {
     let compiled = policy::compile(case.policy.as_bytes())
         .unwrap_or_else(|errors| panic!("{}: {errors:#?}", case.name));
@@ -102,7 +102,7 @@ async fn the_table_holds() {
     }
 }
 
-/// One request with these fields; its status.
+/// Sends one request with these headers, and returns the status.
 async fn status(layer: &TollgateLayer, target: &'static str, fields: Fields) -> u16 {
     ask(layer, &step(target, fields)).await.status
 }

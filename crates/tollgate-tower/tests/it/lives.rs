@@ -1,4 +1,4 @@
-//! What a request holds, for how long, and what frees it.
+//! The charges that a request holds, how long it holds them, and what frees them.
 
 use crate::table::lives::{Act, FIRST, LAST, LIVES};
 use crate::{NOW_US, layer};
@@ -19,7 +19,7 @@ use tollgate::{ManualClock, TokioClock};
 use tollgate_tower::{Engine, TollgateLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-/// A body whose pieces come when the test says so.
+/// A body that the test sends in pieces.
 struct Pieces(UnboundedReceiver<io::Result<&'static str>>);
 
 impl Body for Pieces {
@@ -38,7 +38,7 @@ impl Body for Pieces {
 type Answer = Response<axum::body::Body>;
 type Sender = UnboundedSender<io::Result<&'static str>>;
 
-/// A service whose answers are in the test's hand.
+/// A service whose responses the test controls.
 fn behind(
     layer: &TollgateLayer,
     kind: &'static str,
@@ -88,7 +88,7 @@ async fn a_client_that_leaves_before_the_answer_frees_its_slot() {
     drop(hold);
 }
 
-/// An answer may take longer than a slot lasts.
+/// A response may take longer than the `ttl` of a slot.
 #[tokio::test(start_paused = true)]
 async fn a_slot_is_held_until_the_last_byte_however_long_that_takes() {
     let slots = "limits: [{name: slots, algorithm: concurrency, rate: 1, ttl: 3s}]";
@@ -103,12 +103,12 @@ async fn a_slot_is_held_until_the_last_byte_however_long_that_takes() {
         drop(sender);
         first.into_body().collect().await.unwrap();
         assert_eq!(status(&layer).await, 200);
-        // No request holds one, so none is renewed.
+        // No request holds a slot, so none is renewed.
         tokio::time::sleep(Duration::from_secs(9)).await;
     }
 }
 
-/// One a second, two may wait.
+/// One request per second, with a queue of two.
 const PACE: &str = "headers: none\nlimits: [{name: pace, algorithm: leaky-bucket, rate: 1/s, queue: 2}, {name: all, rate: 100/366d, algorithm: gcra}]";
 
 #[tokio::test(start_paused = true)]
@@ -139,12 +139,12 @@ async fn a_client_that_leaves_the_end_of_the_queue_frees_its_place() {
     assert_eq!(status(&layer).await, 200, "the last place is free again");
     assert_eq!(begin.elapsed(), Duration::from_secs(2));
     assert_eq!(second.await.status(), 200);
-    // What else was counted stays counted: a client that leaves has asked all the same.
+    // Other charges stay when the client leaves.
     assert_eq!(layer.left(), 96);
 }
 
 trait Left {
-    /// What is left of the last limit.
+    /// The remaining units of the last limit.
     fn left(&self) -> u64;
 }
 
@@ -159,7 +159,7 @@ impl Left for TollgateLayer {
     }
 }
 
-/// What a scenario happens to.
+/// The state of one scenario.
 struct World {
     layer: TollgateLayer,
     answered: HashMap<&'static str, (Sender, axum::body::Body)>,

@@ -1,4 +1,4 @@
-//! The layer, as its users see it.
+//! The layer as its users see it.
 
 mod axum;
 mod broken;

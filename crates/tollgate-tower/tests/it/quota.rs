@@ -1,4 +1,4 @@
-//! Layers of one quota: what a request takes, holds and gives back, and what its client is told.
+//! Layers with one quota: charges, slots, refunds, and the headers that clients get.
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -88,7 +88,7 @@ async fn closures_see_the_head_of_a_request() {
     assert_eq!(layer.limiter().peek(PEER).remaining, 1);
 }
 
-/// One request of each layer is refunded, and one is not.
+/// Of each layer, one request is refunded and one is not.
 async fn refunds<D: Decider>(layer: TollgateLayer<D>) {
     let layer = layer.refund(|answer| answer.status == StatusCode::NOT_MODIFIED);
     for (status, expected) in [(304, 304), (304, 304), (200, 200), (200, 429)] {
@@ -171,7 +171,7 @@ fn futures_are_send() {
     ));
 }
 
-/// No limit looks at the path, so nobody can pass a limit by writing it in another way.
+/// No limit reads the path, so no spelling of a path can avoid a limit.
 #[tokio::test]
 async fn a_path_with_two_readings_is_the_services_business() {
     let layer = TollgateLayer::new(Quota::per_day(1));

@@ -1,4 +1,4 @@
-//! The adaptive shedder in front of a service: queue, refusals, and what is given back.
+//! The adaptive shedder in front of a service: its queue, refusals and refunds.
 
 use crate::{NOW_US, layer};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ limits: [{name: a, rate: 100/366d, algorithm: fixed-window}]";
 type Reply = Response<axum::body::Body>;
 type Call = Pin<Box<dyn Future<Output = Result<Reply, io::Error>> + Send>>;
 
-/// A call of a service that answers when the test says so.
+/// A call to a service that responds when the test tells it to.
 fn call(layer: &TollgateLayer, path: &str) -> (oneshot::Sender<u16>, Call) {
     let (answer, answered) = oneshot::channel::<u16>();
     let answered = Arc::new(Mutex::new(Some(answered)));
@@ -50,7 +50,7 @@ fn counts(layer: &TollgateLayer, class: &str) -> ShedCounts {
     all.into_iter().find(|(name, _)| &**name == class).expect(class).1
 }
 
-/// What remains of the limit, without asking the shedders.
+/// The remaining units of the limit, without entering the shedders.
 fn remaining(layer: &TollgateLayer) -> u64 {
     let gate = layer.engine().gate();
     let rules = gate.rules();
@@ -106,7 +106,7 @@ async fn a_client_that_leaves_the_queue_gets_everything_back() {
     assert_eq!(counts(&layer, "normal").in_flight, 1);
     answer.send(200).unwrap();
     first.await.unwrap();
-    // The slot is free: nobody in the queue took it.
+    // The slot is free: no queued request took it.
     let (answer, third) = call(&layer, "/");
     answer.send(200).unwrap();
     assert_eq!(third.await.unwrap().status(), 200);
@@ -116,7 +116,7 @@ async fn a_client_that_leaves_the_queue_gets_everything_back() {
     assert_eq!((normal.offered(), normal.admitted + shed + normal.left), (3, 3));
 }
 
-/// Many clients at once: memory and slots come back, and nobody is served twice.
+/// Many clients at once: memory and slots are freed, and no client is served twice.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_clients_leave_nothing_behind() {
     let policy =
@@ -152,7 +152,7 @@ limits: []";
     assert_eq!((all.offered(), all.admitted, all.in_flight), (10_000, admitted, 0));
 }
 
-/// In shadow mode a full node only says so.
+/// In shadow mode a full node only reports it.
 #[tokio::test(start_paused = true)]
 async fn shadow_sheds_nothing() {
     let policy = "shed: {adaptive: {min: 1, max: 1}, mode: shadow}\nlimits: []";
@@ -165,18 +165,18 @@ async fn shadow_sheds_nothing() {
     }
     let all = counts(&layer, "default");
     assert_eq!((all.admitted, all.shed, all.in_flight), (50, [0; 3], 50));
-    // The queue has eight places.
+    // The queue has room for eight requests.
     assert_eq!(all.shadow_shed, [0, 0, 41]);
     tokio::time::advance(Duration::from_secs(1)).await;
     for (answer, call) in waiting {
         answer.send(200).unwrap();
         assert_eq!(call.await.unwrap().status(), 200);
     }
-    // Those that waited in it would have been shed when their time was over.
+    // The queued requests would have been shed at their deadline.
     assert_eq!(counts(&layer, "default").shadow_shed, [0, 0, 49]);
 }
 
-/// A shadow queue delays nobody, so no time in it is counted.
+/// A shadow queue delays no request, so no queueing time is counted.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_in_the_queue_of_a_shadow() {
     for (mode, waited_us) in [("shadow", 0), ("enforce", 1_000)] {
@@ -194,7 +194,7 @@ async fn nobody_waits_in_the_queue_of_a_shadow() {
     }
 }
 
-/// A body that never ends, as that of an event stream.
+/// A body that never ends, like that of an event stream.
 struct Endless;
 
 impl http_body::Body for Endless {
@@ -209,7 +209,7 @@ impl http_body::Body for Endless {
     }
 }
 
-/// The upstream has answered, and the client decides how long the response lasts.
+/// The upstream has responded, so the client decides how long the response lasts.
 #[tokio::test(start_paused = true)]
 async fn a_response_that_streams_holds_no_slot_of_the_adaptive_shedder() {
     let policy = "shed: {adaptive: {min: 1, max: 1}}\nlimits: []";

@@ -12,7 +12,7 @@ use tollgate_store::LeaseStore;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation<'r> {
-    /// The answer of [`Gate::peek`], except that the deny cache is not asked.
+    /// The answer of [`Gate::peek`], without the deny cache.
     pub verdict: Verdict<'r>,
     /// Every limit, in file order. Limits of shedders are left out.
     pub limits: Vec<ExplainedLimit<'r>>,

@@ -1,5 +1,5 @@
-//! Blocks that the store has shown to this node, or that operators set through it, so that they
-//! hold while this node decides without the store.
+//! Blocks that this node knows: from answers of the store, or set by operators through this node.
+//! They hold while the node decides without the store.
 
 use super::failure::{failure_policy, keeps_blocks};
 use super::{DecisionRequest, Gate};

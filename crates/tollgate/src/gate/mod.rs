@@ -122,8 +122,8 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    /// Drops expired state of the fallback store, a sixteenth of its shards per call, blocks that
-    /// have ended, and what reservations that have expired hold. Call it from a timer.
+    /// Drops expired state of the fallback store, a sixteenth of its shards per call. Also drops
+    /// blocks that have ended, and the charges of expired reservations. Call it from a timer.
     pub fn sweep(&self, now_us: u64) {
         self.reserved_holds.expire(now_us);
         self.known_blocks.expire(now_us);

@@ -158,7 +158,7 @@ impl MultiCheck {
         self.extend_sub_check(mode)
     }
 
-    /// Adds the slots that the whole request takes in the fleet, behind all descriptors. The class
+    /// Adds the slots that the whole request takes in the fleet, after all descriptors. The class
     /// of the request is the least important of those that its descriptors have.
     pub fn add_fleet(&mut self, rules: &Rules) {
         if let Some(class) = self.class {

@@ -34,7 +34,7 @@ pub struct ObservedDecision<'a> {
     pub selected: &'a Selected<'a>,
     /// The rules in force.
     pub rules: &'a Rules,
-    /// Units that were asked for.
+    /// The requested units.
     pub asked: u64,
     /// Units that were taken. Zero if this limit or another one refused, unless the limit counts
     /// refused requests too.

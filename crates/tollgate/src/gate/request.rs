@@ -102,7 +102,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         }
     }
 
-    /// The limits that apply to a request with these facts, and what no answer lists.
+    /// The limits that apply to a request with these facts, and the charges that no answer lists.
     #[inline(always)]
     pub(crate) fn select(
         rules: &'r Rules,
@@ -145,7 +145,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         self.charges.push(charge);
     }
 
-    /// Prepares what [`Rules::select_hidden`] selected.
+    /// Prepares the charges that [`Rules::select_hidden`] selected.
     #[inline]
     pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
         self.class = class;
@@ -176,8 +176,8 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
 }
 
 impl Rules {
-    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
-    /// Returns the class of the request, if a shedder is on.
+    /// Selects charges that no answer lists, after the limits: the slots of the fleet, then
+    /// candidates. Returns the class of the request, if a shedder is on.
     #[inline]
     pub(crate) fn select_hidden(
         &self,

@@ -31,7 +31,7 @@ impl<S: Store> Gate<S> {
             Some(ShedEntry::Enforced(Entry::Queued(queued))) => return Some(queued),
             Some(ShedEntry::Enforced(Entry::Admitted(ticket))) => Ok(Some(ticket)),
             Some(ShedEntry::Enforced(Entry::Shed(refusal))) => Err(refusal),
-            // A reservation's time to live is no wait of its request.
+            // The request does not wait: a reservation may last far longer than a request.
             Some(ShedEntry::Shadow(_)) | None => Ok(ticket),
         };
         self.hold_reserved(rules, now_us, verdict, reservation, entered);

@@ -21,8 +21,8 @@ pub enum Algorithm {
     TokenBucket,
     /// The token bucket's decisions from a single timestamp. For bursty clients and many keys.
     Gcra,
-    /// A strict pace: one at a time unless a burst is given. With a queue, early requests are told
-    /// how long to wait.
+    /// A strict pace: one at a time unless a burst is given. With a queue, the decision on an early
+    /// request has its delay.
     LeakyBucket,
     /// At most N at once.
     Concurrency,

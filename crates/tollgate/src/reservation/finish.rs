@@ -1,5 +1,5 @@
-//! Ends the charges of a request in two phases, like every call to the store: at once what this
-//! process can do alone, the rest later.
+//! Ends the charges of a request in two phases, like every call to the store. The first phase does
+//! the part that this process can do alone.
 
 use super::in_flight::InFlightCharges;
 use crate::buffers::BufferPool;

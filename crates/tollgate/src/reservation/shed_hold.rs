@@ -99,7 +99,7 @@ struct HoldTable {
 #[derive(Debug)]
 struct ReservedHold {
     expires_us: u64,
-    /// The time from which on the store is asked whether another node ended the reservation.
+    /// The time from which on this node asks the store whether another node ended the reservation.
     ask_us: u64,
     hold: ShedHold,
 }

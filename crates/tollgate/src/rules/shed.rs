@@ -15,8 +15,8 @@ use tollgate_policy::policy::Policy;
 use tollgate_policy::shed::ShedPolicy;
 use tollgate_store::{ParamsId, Store};
 
-/// The longest wait that a client of the fleet is told. Waits are random, so that clients do not
-/// return together.
+/// The longest wait in a refusal by the fleet. Waits are random, so that clients do not return
+/// together.
 const RETRY_AFTER_US_MAX: u64 = 3_000_000;
 
 /// The shedders of one version of the rules.

@@ -14,7 +14,7 @@ pub struct ShedVerdict {
     pub reason: Option<ShedReason>,
     /// The reason why a shedder in shadow mode would have shed the request.
     pub shadow_reason: Option<ShedReason>,
-    /// The source of the fleet's decision; [`Source::None`] if the fleet was not asked.
+    /// The source of the fleet's decision; [`Source::None`] if the fleet did not decide.
     pub(crate) fleet_source: Source,
 }
 

@@ -1,5 +1,5 @@
-//! Bad input has a documented answer, and never a panic. `guide.md` lists the answers; tests of
-//! `redis` and `wait` have those about runtimes.
+//! Bad input has a documented result, and never a panic. `guide.md` lists the results; the tests of
+//! `redis` and `wait` cover runtimes.
 
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn a_real_cost_beyond_every_number_is_a_debt() {
         let limiter = Limiter::new(quota);
         let reservation = limiter.reserve("a", 1).admitted().unwrap();
         reservation.settle(u64::MAX);
-        // Slots are given back, whatever they cost.
+        // Slots are given back, whatever their cost.
         let is_free = quota.algorithm() == Algorithm::Concurrency;
         assert_eq!(limiter.check("a").is_admitted(), is_free, "{quota}");
     }
@@ -87,7 +87,7 @@ fn a_panic_of_another_thread_poisons_nothing() {
     assert!(!limiter.check("a").is_admitted(), "its estimate counts");
 }
 
-/// A clock that shows whatever it was set to, backwards too.
+/// A clock that the test sets, also backwards.
 #[derive(Debug, Default)]
 struct Jumping(std::sync::atomic::AtomicU64);
 
@@ -97,7 +97,7 @@ impl Clock for Jumping {
     }
 }
 
-/// A clock that asks another limiter.
+/// A clock that calls another limiter.
 struct Asking(Limiter);
 
 impl Clock for Asking {
@@ -120,7 +120,7 @@ fn a_clock_may_use_a_limiter() {
 }
 
 proptest! {
-    /// Whatever the clock shows, there is an answer.
+    /// Every reading of the clock gives an answer.
     #[test]
     fn a_clock_that_jumps_never_panics(
         times in prop::collection::vec(prop_oneof![0..10_u64, 0..5_000_000_u64, Just(u64::MAX)], 1..20),
@@ -171,7 +171,7 @@ fn a_clock_far_ahead_shuts_windows_out_for_three_periods_at_most() {
         if WINDOWS.contains(&quota.algorithm()) {
             assert!(wait <= Duration::from_secs(3), "{quota}: {wait:?}");
         }
-        // The wait is true, however long it is.
+        // The wait is exact, however long it is.
         set(start_us + wait.as_micros() as u64);
         assert!(limiter.check("a").is_admitted(), "{quota}: {wait:?}");
     }

@@ -1,4 +1,4 @@
-//! Candidates: their outcomes are those of two engines side by side, and nobody else notices them.
+//! Candidates have the outcomes of a second engine beside the first, and affect no other limit.
 
 mod batches;
 mod cluster;
@@ -17,7 +17,7 @@ use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate::store::{LeaseStore, RedisStore};
 use tollgate_faults::redis::Redis;
 
-/// A limit, its candidate, and the limit that the candidate would make of it.
+/// A limit, its candidate, and the limit with the candidate's parameters.
 const TRIALS: [[&str; 3]; 6] = [
     ["key: [user], rate: 3/min", "rate: 2/min", "key: [user], rate: 2/min"],
     [
@@ -43,7 +43,7 @@ const TRIALS: [[&str; 3]; 6] = [
     ["key: [ip], rate: 3/min, mode: shadow", "rate: 1/min", "key: [ip], rate: 1/min, mode: shadow"],
 ];
 
-/// A request: microseconds since the last one, user, address, plan, cost.
+/// A request: microseconds since the previous one, user, address, plan, cost.
 type TrialStep = (u64, usize, usize, usize, u64);
 
 /// The files of the three engines: with candidates, with the candidates in place of the limits, and
@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// Steps that are the same in every run.
+/// Fixed steps, the same in every run.
 fn fixed_steps(seed: u64, count: usize) -> Vec<TrialStep> {
     let mut state = seed;
     let mut draw = |below: u64| {
@@ -158,7 +158,7 @@ fn fixed_steps(seed: u64, count: usize) -> Vec<TrialStep> {
     (0..count).map(&mut step).collect()
 }
 
-/// The script in Redis charges candidates as memory does.
+/// The Redis script charges candidates like the memory store.
 #[tokio::test]
 async fn outcomes_in_redis_are_those_of_two_engines() {
     let server = Redis::start();

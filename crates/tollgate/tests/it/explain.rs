@@ -1,4 +1,4 @@
-//! Explanations: the verdict is that of a peek, limit by limit, and nothing is charged.
+//! An explanation has the verdict of a peek, limit by limit, and charges nothing.
 
 use crate::fixture::{GateFixture, NOW_US, facts, gate};
 use crate::now;
@@ -26,7 +26,7 @@ const ENTRIES: [&str; 10] = [
     "{match: {method: [GET, PUT]}, key: [user], rate: 3/min, debt: true}",
 ];
 
-/// A request: microseconds since the last one, path, method, user, address, plan, cost.
+/// A request: microseconds since the previous one, path, method, user, address, plan, cost.
 type ExplainStep = (u64, usize, usize, usize, usize, usize, u64);
 
 const PATHS: [&str; 5] = ["", "/a/x", "/a/free", "/b", "/c"];
@@ -49,7 +49,7 @@ fn shown(row: &Row<'_>) -> impl Debug + PartialEq + use<> {
     (row.limit.name.clone(), row.outcome, row.source, row.blocked, row.unverified)
 }
 
-/// An explanation is the peek, and every row of the peek is a decision of its limit.
+/// The explanation has the result of a peek, and every row of the peek is a decision of its limit.
 fn compare(desk: &GateFixture, at_us: u64, step: &ExplainStep) -> Result<(), TestCaseError> {
     let facts = facts(desk, &attributes(step));
     let mut work = GateBuffers::default();
@@ -116,7 +116,7 @@ fn nothing_is_charged_and_the_state_is_that_before_the_request() {
     assert_eq!(desk.gate.counts()[0].1.admitted, 3, "explanations are not counted");
 }
 
-/// The states that operators see are the same in Redis and in memory.
+/// Operators see the same states in Redis and in memory.
 #[tokio::test]
 async fn redis_tells_the_states_that_memory_does() {
     let server = Redis::start();

@@ -63,7 +63,7 @@ async fn until_left(gate: &Gate<RedisStore>, name: &str, value: &str, expected: 
     panic!("{expected} of {name} should be left: nothing stays charged");
 }
 
-/// Values of an attribute whose state is on this primary, or on another one than `FAILING`.
+/// Values of an attribute whose state is on the failing primary, or on another one.
 async fn values(cluster: &Cluster, name: &str, on_failing: bool, count: usize) -> Vec<String> {
     let gate = open(cluster, Duration::from_secs(20), &limits("open", "open", "open"));
     let keys = || format!("{:?}", cluster.servers[FAILING].run("DBSIZE"));
@@ -127,10 +127,10 @@ async fn each_limit_is_decided_by_its_own_primary() {
         for (gate, share) in [(open, 100), (local, 3)] {
             let (allowed, source, rows) = check(gate, &request).await;
             assert_eq!((allowed, source), (false, Source::Store), "attempt {attempt}: {rows:?}");
-            // The refusal takes nothing of the local share either.
+            // The refusal does not charge the local share either.
             assert_eq!(rows[0], ("user".to_owned(), true, share), "attempt {attempt}");
             assert_eq!(rows[1], ("ip".to_owned(), false, 0), "attempt {attempt}");
-            // Another primary may have charged it, and nobody waits for its give-back.
+            // Another primary may have charged the request, and is refunded in the background.
             until_left(gate, "org", &org, 98).await;
         }
     }
@@ -183,7 +183,7 @@ async fn other_requests_leases_and_reservations_do_not_fail_with_a_dead_primary(
     let expected = [(true, Source::FailOpen), (false, Source::Store), (true, Source::Store)];
     assert_eq!(verdicts.collect::<Vec<_>>(), expected);
 
-    // The record of a reservation may be on the dead primary, and then nothing stays charged.
+    // The record of a reservation may be on the failed primary; then no charge stays.
     let mut facts = rules.facts(Default::default());
     facts.set("user", &user).unwrap();
     facts.set("org", &org).unwrap();
@@ -207,7 +207,8 @@ async fn other_requests_leases_and_reservations_do_not_fail_with_a_dead_primary(
     assert_eq!(left(&gate, "org", &org).await, before - 2);
 }
 
-/// The lease of the first limit waits for its primary, which must not take the time of the second.
+/// The lease of the first limit waits for its primary. That must not use up the deadline of the
+/// second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leased_limit_on_a_frozen_primary_fails_alone() {
     let cluster = Cluster::start(Duration::from_secs(120));

@@ -4,14 +4,14 @@ use crate::now;
 use tollgate::engine::{Gate, GateBuffers, ReservationEnd, ReservationError, Source, Verdict};
 use tollgate_store::StoreErrorKind;
 
-/// A gate over a store that is down.
+/// A gate whose store fails.
 fn down(limits: &str) -> Gate<Faulty> {
     let gate = Gate::new(setup(limits), Faulty::default()).unwrap();
     gate.store().set_down(true);
     gate
 }
 
-/// Asks for user `a` and hands the verdict to `look`.
+/// Checks user `a`, and calls `look` with the verdict.
 fn check<T>(gate: &Gate<Faulty>, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
     check_cost(gate, 1, look)
 }
@@ -77,7 +77,8 @@ fn cost_zero_is_admitted_without_the_store() {
     }
 }
 
-/// The share is charged although the closed limit could not be decided: its charge is nothing.
+/// The local share is charged although the closed limit could not decide, since that charge is
+/// zero.
 #[test]
 fn a_limit_without_cost_does_not_close_the_others() {
     let gate = down(concat!(

@@ -1,4 +1,4 @@
-//! A store that fails on demand and counts what it is asked, with the memory store behind it.
+//! A memory store that fails on demand and counts its calls.
 
 use std::future::poll_fn;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ pub(crate) struct Faulty {
     down: AtomicBool,
     slow: AtomicBool,
     calls: AtomicU64,
-    /// The value whose keys are on a server that fails.
+    /// The value whose keys are on a failing server.
     failing_value: Mutex<Option<&'static str>>,
     /// The limit and the key that were charged last.
     last: Mutex<(u64, Vec<u8>)>,
@@ -29,7 +29,7 @@ impl Faulty {
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Fails the charges of this value's keys alone, as a cluster does that lost a primary.
+    /// Fails only the charges of this value's keys, like a cluster that lost a primary.
     pub(crate) fn fail_value(&self, value: Option<&'static str>) {
         *self.failing_value.lock().unwrap() = value;
     }
@@ -55,7 +55,7 @@ impl Faulty {
         }
     }
 
-    /// Has every decision and adjustment arrive a moment after it was made.
+    /// Delays the answer of every decision and adjustment.
     pub(crate) fn set_slow(&self, slow: bool) {
         self.slow.store(slow, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ impl Faulty {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Forgets the key that was charged last, as another node would have it.
+    /// Resets the key that was charged last, like another node.
     pub(crate) async fn reset_elsewhere(&self) {
         let (limit, key) = self.last.lock().unwrap().clone();
         self.behind

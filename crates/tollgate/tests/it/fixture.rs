@@ -1,12 +1,12 @@
-//! A gate made from a few lines of YAML, with the rules it was made with.
+//! A gate from a few lines of YAML, with its rules.
 
 use tollgate::MemoryStore;
 use tollgate::engine::{Gate, GateBuffers, GateSetup, RulesGuard, Verdict, policy};
 
-/// Any instant will do; this one starts no window.
+/// Any instant that does not start a window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
 
-/// A gate whose rules stay as they are.
+/// A gate whose rules never change.
 pub(crate) struct GateFixture {
     pub(crate) gate: Gate,
     pub(crate) rules: RulesGuard,
@@ -46,7 +46,7 @@ pub(crate) fn check<'g>(
         .now()
 }
 
-/// Name, whether it admits, and what remains, for each row.
+/// For each row: the name, whether it admits, and the remaining units.
 pub(crate) fn rows<'v>(verdict: &'v Verdict<'_>) -> Vec<(&'v str, bool, u64)> {
     let row = |row: &tollgate::engine::Row<'v>| {
         (&*row.limit.name, row.outcome.admitted, row.outcome.remaining)

@@ -1,4 +1,4 @@
-//! The shedder of the fleet: slots by class, in one call with a request's limits.
+//! The fleet shedder: slots by class, in one call with a request's limits.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::NOW_US;
@@ -34,7 +34,7 @@ shed: {{fleet: {fleet}}}
 
 const PATHS: [&str; 3] = ["/charge", "/", "/report"];
 
-/// Admits a request of this class. Refused ones say why they were shed.
+/// Admits a request of this class. Returns the reason if it is shed.
 async fn enter<S: LeaseStore>(
     gate: &Gate<S>,
     now_us: u64,
@@ -76,7 +76,7 @@ fn others_are_shed_at_80_percent_and_critical_requests_are_not() {
     let normal = counts(&gate, "normal");
     assert_eq!((normal.admitted, normal.shed, normal.in_flight), (8, [1, 0, 0], 8));
     assert_eq!(normal.offered(), 9);
-    // A critical request that ends makes no room for others: eight of them are in flight.
+    // A critical request that ends makes no room for others: eight critical ones are in flight.
     let [one, other] = critical;
     now(gate.finish(NOW_US, one));
     assert!(now(enter(&gate, NOW_US, 1)).is_err());
@@ -88,7 +88,8 @@ fn others_are_shed_at_80_percent_and_critical_requests_are_not() {
     assert_eq!(counts(&gate, "normal").in_flight, 0);
 }
 
-/// A check of cost 0 is always admitted and takes nothing. A reservation of cost 0 is in flight.
+/// A check of cost 0 is always admitted and takes no slot. A reservation of cost 0 is in flight,
+/// and takes one.
 #[test]
 fn a_check_without_units_takes_no_slot() {
     let gate = Gate::new(setup("{capacity: 1}", ""), MemoryStore::default()).unwrap();
@@ -99,7 +100,7 @@ fn a_check_without_units_takes_no_slot() {
     assert!(!check(1) && check(0), "the slot is taken");
 }
 
-/// The verdict on a shed request: 503 with a wait that differs, and limits that took nothing.
+/// The verdict on a shed request: 503 with a random wait, and no limit is charged.
 #[test]
 fn a_shed_request_takes_nothing_from_its_limits() {
     let limits = "limits: [{name: per-user, key: [user], rate: 5/min}]";
@@ -153,8 +154,7 @@ fn a_store_that_fails_admits() {
     assert!(now(enter(&gate, NOW_US, 1)).is_err(), "nothing was given back that was not taken");
 }
 
-/// Slots live as those of concurrency limits do: renewed while in flight, free after a crash.
-/// As for a caller of gRPC whose deadline has passed.
+/// A gRPC call whose deadline has passed is decided without the store.
 #[test]
 fn a_late_check_of_descriptors_is_counted_by_its_class_alone() {
     let notes = Arc::<Notes>::default();
@@ -175,6 +175,7 @@ fn a_late_check_of_descriptors_is_counted_by_its_class_alone() {
     assert!(notes.take().is_empty(), "observers see limits only");
 }
 
+/// Slots live like those of concurrency limits: renewed while in flight, free after a crash.
 #[test]
 fn slots_are_renewed_and_survive_crashes() {
     let gate = Gate::new(setup("{capacity: 2, ttl: 30s}", ""), Faulty::default()).unwrap();
@@ -194,7 +195,7 @@ fn slots_are_renewed_and_survive_crashes() {
     now(gate.finish(now_us, other));
 }
 
-/// Nobody says when a checked request ends, so it counts for the time of `assume`.
+/// The end of a checked request is unknown, so it counts for the time of `assume`.
 #[test]
 fn a_check_holds_its_slot_for_the_assumed_time() {
     let gate = Gate::new(setup("{capacity: 1, assume: 200ms}", ""), MemoryStore::default());
@@ -258,7 +259,7 @@ fn a_reservation_carries_its_slot() {
     let rows: Vec<_> = settled.rows().map(|row| row.limit.name.to_string()).collect();
     assert_eq!(rows, ["per-user"]);
     assert_eq!(reserve("c", NOW_US), (Source::Memory, true));
-    // It is never settled: the slot is free when the reservation expires.
+    // The reservation is never settled: the slot is free when it expires.
     assert_eq!(reserve("d", NOW_US + 4_999_999), (Source::Shed, false));
     assert_eq!(reserve("e", NOW_US + 5 * SECOND_US), (Source::Memory, true));
 }
@@ -266,8 +267,8 @@ fn a_reservation_carries_its_slot() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Against counts of requests in flight: for each class, it and those below it stay within
-    /// what classes above it leave.
+    /// Against counts of requests in flight: each class, with those below it, stays within the
+    /// capacity that the classes above leave.
     #[test]
     fn no_class_gets_into_what_is_reserved_above_it(
         capacity in 1_u32..12,
@@ -309,8 +310,8 @@ proptest! {
     }
 }
 
-/// Three nodes on one server, many tasks: at no instant more requests are in flight than there is
-/// capacity for, over all nodes.
+/// Three nodes on one server, with many tasks: at no instant do all nodes together have more
+/// requests in flight than the capacity.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_never_exceed_the_capacity_under_fire() {
     const CAPACITY: i64 = 20;
@@ -361,7 +362,7 @@ async fn three_nodes_never_exceed_the_capacity_under_fire() {
     assert!(most_of_all <= CAPACITY, "{most_of_all} in flight");
     assert!(most_of_others <= CAPACITY * 8 / 10, "{most_of_others} below critical in flight");
     assert!(figures[3..].iter().sum::<u64>() > 0, "the fleet was never full: {figures:?}");
-    // Everything was given back: the whole capacity is free for critical requests.
+    // All slots were given back: the whole capacity is free for critical requests.
     let now_us = clock.fetch_add(1, SeqCst);
     let mut held = Vec::new();
     for place in 0..CAPACITY as usize {

@@ -1,4 +1,4 @@
-//! What a request in flight holds, and how it ends.
+//! The charges of a request in flight, and how they end.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows, setup};

@@ -1,4 +1,4 @@
-//! Keys: different values have different counts, and equal ones share theirs.
+//! Keys: different values have different counts, and equal values share one.
 
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -24,11 +24,11 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab\0\u{1}\u{5}]{0,4}", "a{120,140}"]
 }
 
-/// Every kind of key at once, as its bytes: nested tuples too.
+/// Keys of all types as bytes, including nested tuples.
 fn any_key() -> impl Strategy<Value = (String, Vec<u8>)> {
     let shown = |kind: &str, value: &dyn std::fmt::Debug| format!("{kind} {value:?}");
     prop_oneof![
-        // Text and bytes are one kind.
+        // Text and bytes are one type.
         text().prop_map(move |key| (shown("bytes", &key.as_bytes()), bytes(&key))),
         confusing().prop_map(move |key| (shown("bytes", &key.as_slice()), bytes(&key))),
         any::<i128>().prop_map(move |key| (shown("number", &key), bytes(key))),

@@ -1,4 +1,4 @@
-//! The limiter's verbs in memory.
+//! The methods of the limiter, in memory.
 
 mod async_api;
 use crate::quota::RATES;
@@ -13,7 +13,7 @@ use tollgate::{Decision, Limiter, ManualClock, MemoryStore, Permit, Quota, Reser
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A limiter and the clock it goes by.
+/// A limiter with its clock.
 fn limiter(quota: Quota) -> (Limiter, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
     (Limiter::builder(quota).clock(clock.clone()).build().unwrap(), clock)
@@ -109,7 +109,8 @@ fn several_quotas_take_all_or_nothing() {
     let refusal = limiter.check_n("a", 2).refusal().cloned().unwrap();
     assert_eq!(refusal.limit, 3, "the quota that takes longest speaks");
     clock.elapse(SECOND);
-    // Two fit the second, one the hour. Had the refusals counted, neither would have anything left.
+    // Two requests fit the second, and one fits the hour. If refusals were charged, neither quota
+    // would have units left.
     assert!(!limiter.check_n("a", 2).is_admitted());
     let last = limiter.reserve("a", 1).admitted().unwrap();
     assert_eq!((last.permit().limit, last.permit().remaining), (3, 0), "the tightest speaks");
@@ -248,7 +249,7 @@ fn many_threads_admit_no_more_than_one() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever is taken, refunded and settled: net of that, no window holds more than the bound.
+    /// For any charges, refunds and settlements: net of refunds, no window exceeds the bound.
     #[test]
     fn what_is_given_back_never_admits_too_much(
         algorithm in prop::sample::select(&RATES),
@@ -257,7 +258,7 @@ proptest! {
         let quota = Quota::of(5).every(Duration::from_millis(1)).unwrap();
         let quota = quota.with_algorithm(algorithm).unwrap();
         let (limiter, clock) = limiter(quota);
-        // Instants, units still taken, and the reservation until it ends.
+        // Instants, units still charged, and the reservation until it ends.
         let mut taken: Vec<(u64, u64, Option<Reservation>)> = Vec::new();
         let mut now_us = 0;
         for (pause_us, cost, actual, pick) in steps {
@@ -290,7 +291,7 @@ fn a_reservation_from_before_a_reset_gives_nothing_back() {
     assert_eq!(reservation.cancel().remaining, 3);
 }
 
-/// One thread resets a key and counts what it then gets; others reserve and cancel meanwhile.
+/// One thread resets a key and counts its admissions, while others reserve and cancel.
 #[test]
 fn a_reset_beside_a_cancel_gives_nothing_twice() {
     let (limiter, _) = limiter(gcra(3));

@@ -1,4 +1,4 @@
-//! `on_store_failure: {local: {rate: ...}}`: what one node admits by itself while the store fails.
+//! `on_store_failure: {local: {rate: ...}}`: the local rate of a node while the store fails.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -12,7 +12,7 @@ fn gate(limits: &str) -> Gate<Faulty> {
     Gate::new(setup(limits), Faulty::default()).unwrap()
 }
 
-/// Whether the gate admits one request of user `a`, and by which source.
+/// Whether the gate admits one request of user `a`, and the source.
 fn check(gate: &Gate<Faulty>, now_us: u64, plan: &str) -> (bool, Source) {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
@@ -23,7 +23,7 @@ fn check(gate: &Gate<Faulty>, now_us: u64, plan: &str) -> (bool, Source) {
     (verdict.allowed, verdict.source)
 }
 
-/// How many of `asked` requests at one instant are admitted.
+/// The number of admissions out of `asked` requests at one instant.
 fn admitted(gate: &Gate<Faulty>, now_us: u64, asked: usize) -> usize {
     (0..asked).filter(|_| check(gate, now_us, "free").0).count()
 }
@@ -99,7 +99,7 @@ fn a_tier_below_the_local_rate_keeps_its_own() {
     gate.store().set_down(true);
     let of = |plan| (0..50).filter(|_| check(&gate, NOW_US, plan).0).count();
     assert_eq!(of("free"), 3);
-    // The two tiers share their period, so the requests of `free` count.
+    // Both tiers have the same period, so the requests of `free` count.
     assert_eq!(of("pro"), 17);
 }
 
@@ -131,8 +131,8 @@ fn a_reload_to_another_period_starts_afresh() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Over a whole outage, with a store that comes and goes, one node admits no more by itself
-    /// than its local rate allows in that time.
+    /// Over a whole outage, with a store that fails and recovers, one node admits no more than its
+    /// local rate allows.
     #[test]
     fn an_outage_admits_no_more_than_the_envelope(
         (algorithm, windows) in prop::sample::select(vec![
@@ -155,7 +155,8 @@ proptest! {
         }
         let counts = gate.counts()[0].1;
         prop_assert_eq!(counts.local_admitted, local);
-        // Windows admit a window's worth on either side of a boundary; the others a burst.
+        // Windows admit up to one window's units on each side of a boundary; other algorithms admit
+        // a burst.
         let refilled = (now_us - NOW_US) * count / (period_s * 1_000_000);
         prop_assert!(local <= count * windows + refilled, "{} of {} + {}", local, count, refilled);
     }

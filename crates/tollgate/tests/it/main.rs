@@ -1,4 +1,4 @@
-//! The engine, as its users see it.
+//! The engine as its users see it.
 
 mod bad_input;
 mod batch;
@@ -33,7 +33,7 @@ mod wait;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// The value of a future that never waits.
+/// The value of a future that is ready at once.
 fn now<T>(future: impl IntoFuture<Output = T>) -> T {
     match pin!(future.into_future()).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -1,4 +1,4 @@
-//! Requests in several parts.
+//! Checks of several descriptors.
 
 use crate::faulty_store::Faulty;
 use crate::now;
@@ -37,10 +37,10 @@ fn gate(strict: bool) -> Gate {
     gate_over(MemoryStore::default(), strict)
 }
 
-/// What each part is told: for each of its rows whether it admits, and what remains.
+/// For each sub-check: whether each row admits, and the remaining units.
 type SubCheckRows = Vec<Vec<(bool, u64)>>;
 
-/// One part for each (attribute, value, cost).
+/// One sub-check for each (attribute, value, cost).
 fn ask<S: LeaseStore>(
     gate: &Gate<S>,
     parts: &[(&str, &str, u64, DescriptorMode)],
@@ -145,7 +145,7 @@ fn a_late_bill_is_taken_in_full() {
     let mut facts = rules.facts(Default::default());
     facts.set("account", "a").unwrap();
     let peeked = gate.peek(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now();
-    // 35 of 10 per minute are taken: the first unit is there after 26 intervals of 6 s.
+    // 35 units of 10 per minute are taken, so the first unit is back after 26 intervals of 6 s.
     assert_eq!(peeked.retry_after_us, Some(26 * 6_000_000));
 }
 

@@ -1,4 +1,4 @@
-//! Observers see each decision once, with the units that were taken.
+//! Observers see each decision once, with the charged units.
 
 use crate::fixture::{GateFixture, NOW_US, check, facts, setup};
 use crate::now;
@@ -9,7 +9,7 @@ use tollgate::engine::{
     ReservationEnd, ReservedUnits,
 };
 
-/// Writes down what it sees, in words.
+/// Records each event as text.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Mutex<Vec<String>>);
 

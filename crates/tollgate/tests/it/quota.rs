@@ -1,4 +1,4 @@
-//! Quotas: what can be said, what cannot, and whether the bound is true.
+//! Quotas: valid and invalid settings, and the bound.
 
 use proptest::prelude::*;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Limiters on a real redis-server, as a program would use them.
+//! Limiters on a real redis-server, used like in a program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tollgate_faults::redis::Redis;
 #[allow(dead_code, reason = "its main is for people")]
 mod example;
 
-/// A limiter whose calls may take as long as a busy test machine needs.
+/// A limiter with a deadline that a busy test machine can keep.
 fn patient(server: &Redis, quota: Quota, name: &str) -> Limiter<RedisStore> {
     let mut options = RedisOptions::default();
     options.deadline = Duration::from_secs(20);
@@ -23,7 +23,7 @@ fn patient(server: &Redis, quota: Quota, name: &str) -> Limiter<RedisStore> {
 #[tokio::test]
 async fn the_example_limits() {
     let server = Redis::start();
-    // Its deadline is short, and the machine may be busy.
+    // The default deadline is short, and the machine may be busy.
     let mut answers = Vec::new();
     for user in 0..50 {
         if let Ok(said) = example::tries(&server.url(), &user.to_string()).await {
@@ -104,7 +104,7 @@ fn a_dropped_runtime_is_an_error_of_every_call() {
         (rate, slots.reserve_async("alice", 1).await.unwrap())
     });
     drop(first);
-    // Outside of any runtime: the slot ends with its time to live.
+    // Without a runtime, the slot ends with its time to live.
     drop(slots);
     let second = runtime();
     second.block_on(async {

@@ -139,8 +139,8 @@ fn reservations_settle_across_reloads() {
     );
 }
 
-/// A reservation of 5 units of `10/h` ends after the limit has changed. Returns how many units the
-/// new limit admits at once.
+/// A reservation of 5 units of `10/h` ends after the limit has changed. Returns the number of units
+/// that the new limit admits at once.
 fn admitted_after(algorithm: &str, changed: &str, end: ReservationEnd) -> u64 {
     let unit = if algorithm == "concurrency" { "" } else { "/h" };
     let before = format!("  - {{name: l, key: [user], rate: 10{unit}, algorithm: {algorithm}}}\n");
@@ -168,7 +168,7 @@ fn admitted_after(algorithm: &str, changed: &str, end: ReservationEnd) -> u64 {
     (0..100).filter(|_| check(&gate, "a", |verdict| verdict.allowed)).count() as u64
 }
 
-/// A settlement changes the state that was charged, and never another one.
+/// A settlement changes only the state that was charged.
 #[test]
 fn a_reservation_ends_in_the_state_that_it_charged() {
     use ReservationEnd::{Cancel, Settle};
@@ -181,7 +181,7 @@ fn a_reservation_ends_in_the_state_that_it_charged() {
             let unit = if algorithm == "concurrency" { "" } else { "/h" };
             for count in [20_u64, 6] {
                 let changed = format!("rate: {count}{unit}, algorithm: {algorithm}");
-                // Buckets keep the share that is used.
+                // Buckets keep the used share.
                 let share =
                     if buckets.contains(&algorithm) { (used * count).div_ceil(10) } else { used };
                 let left = count.saturating_sub(share);
@@ -198,7 +198,8 @@ fn a_reservation_ends_in_the_state_that_it_charged() {
     }
 }
 
-/// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
+/// The example of the reference: the units left of `1000/day` for a key that has used 9 of
+/// `10/day`.
 #[test]
 fn a_change_keeps_what_the_reference_says() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
@@ -219,7 +220,7 @@ fn a_change_keeps_what_the_reference_says() {
             let gate = gate(&limits(10));
             (0..9).for_each(|_| check(&gate, "a", |verdict| assert!(verdict.allowed)));
             gate.replace(setup(&limits(1000))).unwrap();
-            // The request that asks takes one.
+            // The check itself takes one unit.
             let expected = [("l", true, left - 1)];
             check(&gate, "a", |verdict| assert_eq!(rows(verdict), expected, "{algorithm}"));
             seen += 1;
@@ -228,7 +229,7 @@ fn a_change_keeps_what_the_reference_says() {
     assert_eq!(seen, 6, "every algorithm with one number");
 }
 
-/// A tier changes the numbers as a file does.
+/// A tier changes the parameters like a reload.
 #[test]
 fn another_tier_keeps_the_same() {
     for (algorithm, left) in [("fixed-window", 991), ("gcra", 100)] {

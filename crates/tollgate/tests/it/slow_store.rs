@@ -1,5 +1,5 @@
-//! A store that takes its time, with the memory store behind it: decisions have effect at once and
-//! are answered later, all else has effect later.
+//! A slow memory store: decisions take effect at once and are answered later. All other calls take
+//! effect later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::store::Store;
@@ -14,7 +14,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// Lets the tasks of others run until nothing is under way here.
+    /// Yields to other tasks until no call is in flight here.
     pub(crate) async fn settled(&self) {
         loop {
             tokio::task::yield_now().await;

@@ -13,7 +13,7 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(START_US))
 }
 
-/// Several quotas in one limiter, and each of them in a limiter of its own.
+/// Several quotas in one limiter, and each in a limiter of its own.
 struct Pair {
     clock: Arc<ManualClock>,
     together: Limiter,
@@ -70,7 +70,7 @@ fn quotas() -> impl Strategy<Value = Vec<Quota>> {
 }
 
 proptest! {
-    /// The oracle asks every quota alone, and charges all of them only if all admit.
+    /// The oracle checks every quota alone, and charges all of them only if all admit.
     #[test]
     fn several_quotas_decide_as_each_alone(
         quotas in quotas(),
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// Admissions of four threads that check until each was refused a few times.
+/// The admissions of four threads that check until each was refused a few times.
 fn admissions(limiters: &[&Limiter; 4], cost: u64) -> u64 {
     thread::scope(|scope| {
         let run = |limiter: &'_ Limiter| {
@@ -118,7 +118,7 @@ fn threads_take_exactly_the_tightest_of_several_quotas() {
     let limiter = builder.and(minute).and(Quota::per_hour(30_000)).clock(clock()).build().unwrap();
     assert_eq!(admissions(&[&limiter; 4], 1), 10_000);
     assert_eq!(limiter.store().stats().keys, 3);
-    // Refusals took nothing from the other quotas, nor did an admission take half of them.
+    // A refusal charged no other quota, and no admission charged only some of them.
     assert_eq!(limiter.peek_n("key", 0).remaining, 0);
 }
 
@@ -132,7 +132,7 @@ fn threads_take_exactly_the_limit_beyond_a_word() {
     assert_eq!(admissions(&[&limiter; 4], 1), 9_000);
 }
 
-/// One quota of a limiter is decided without a lock, and the same quota beside another with it.
+/// A single quota is decided without a lock; the same quota beside another is decided with it.
 #[test]
 fn a_quota_alone_and_in_a_group_share_one_count() {
     let (store, clock) = (Arc::new(MemoryStore::default()), clock());

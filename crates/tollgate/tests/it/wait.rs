@@ -1,4 +1,4 @@
-//! Waiting in line, in virtual time: nothing here sleeps for real.
+//! Waiting for capacity, in virtual time: no test really sleeps.
 
 use crate::slow_store::Slow;
 use std::future::poll_fn;
@@ -19,12 +19,12 @@ fn pace() -> Quota {
     Quota::per_second(10).with_burst(1).unwrap()
 }
 
-/// Begins at a boundary of every period, and goes as tokio's time does.
+/// A clock that starts at a boundary of every period, and follows tokio's time.
 fn limiter(quota: Quota) -> Limiter {
     Limiter::builder(quota).clock(TokioClock::starting_at(1_700_000_000_000_000)).build().unwrap()
 }
 
-/// Polls once: joins the line, or goes on as far as it can.
+/// Polls once: joins the line, or makes progress.
 async fn poll<T>(future: &mut Pin<Box<impl Future<Output = T>>>) -> Poll<T> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
@@ -173,7 +173,7 @@ async fn whoever_comes_next_does_not_inherit_a_wait() {
     let mut second = Box::pin(limiter.wait("a", MS * 1_000));
     assert!(poll(&mut second).await.is_pending());
     drop(large);
-    // The second has its turn, but has not asked yet: nobody knows how long it takes.
+    // The second waiter is next but has not called the store yet, so its wait is unknown.
     let mut third = Box::pin(limiter.wait("a", MS * 250));
     assert!(poll(&mut third).await.is_pending());
     assert!(second.await.unwrap().is_admitted());
@@ -278,7 +278,7 @@ async fn a_slow_store_keeps_the_order_too() {
     let mut third = Box::pin(limiter.wait("a", MS * 1_000));
     assert!(poll(&mut second).await.is_pending());
     assert!(poll(&mut third).await.is_pending());
-    // The third asks more often than the second, and still comes after it.
+    // The third waiter is polled more often than the second, and is still admitted after it.
     for _ in 0..20 {
         assert!(poll(&mut third).await.is_pending());
     }

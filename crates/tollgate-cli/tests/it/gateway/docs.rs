@@ -1,4 +1,4 @@
-//! docs/gateway.md, done as it says. Only ports are others, since those on the page may be in use.
+//! Runs docs/gateway.md as printed, except for its ports, which may be in use.
 
 use super::{backend, connect, read_head};
 use crate::page::{Page, Reader, Running, free_port, until_open};
@@ -15,7 +15,7 @@ fn page() -> Page {
     Page::new(include_str!("../../../../../docs/gateway.md"), &["3000", "8080", "8090", "8443"])
 }
 
-/// Does what a section says, with its file as `tollgate.yaml`.
+/// Runs the commands of a section, with its file as `tollgate.yaml`.
 fn do_section(name: &str, heading: &str, consoles: usize) {
     let page = page();
     let folder = Folder::with(name, page.blocks("yaml", heading)[0]);
@@ -41,7 +41,7 @@ fn clients_that_ask_for_their_limits() {
     do_section("guide-status", "Clients that ask for their limits", 1);
 }
 
-/// A part of a file gets the listener and the upstream of the page's first file.
+/// A partial file gets the listener and the upstream of the page's first file.
 #[test]
 fn files_are_served() {
     let page = page();
@@ -72,7 +72,7 @@ fn files_are_served() {
             TcpStream::connect(&address).unwrap();
             continue;
         }
-        // There is no server behind, which only somebody who passed the limits learns.
+        // There is no upstream, so an admitted request gets an error.
         let mut stream = connect(address.parse().unwrap());
         stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
         let head = read_head(&mut stream).unwrap();
@@ -93,7 +93,7 @@ fn certificate(folder: &Path) {
     std::fs::copy(folder.join("site.pem"), folder.join("internal-ca.pem")).unwrap();
 }
 
-/// systemd understands the units, with nothing to remark.
+/// systemd accepts the units without a warning.
 #[test]
 fn units_are_units() {
     let folder = Folder::with("systemd", "");
@@ -113,7 +113,7 @@ fn units_are_units() {
     assert!(output.status.success() && about_ours.is_empty(), "{said}");
 }
 
-/// `systemd-socket-activate` listens, and starts the service when somebody connects.
+/// `systemd-socket-activate` listens, and starts the service at the first connection.
 #[test]
 fn systemd_hands_its_socket_over() {
     let folder = Folder::with(
@@ -156,7 +156,7 @@ fn restarts_have_time_enough() {
     let command = field(units[1], "ExecStart");
     let mut arguments: Vec<&str> = command.split(' ').skip(1).collect();
     *arguments.last_mut().unwrap() = "tollgate.yaml";
-    // The socket, by the name that its unit gives it, to the command of the service.
+    // The socket has the name in its unit, and goes to the command of the service.
     let name = field(units[0], "FileDescriptorName");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let file =
@@ -164,7 +164,7 @@ fn restarts_have_time_enough() {
     let folder = Folder::with("units", file);
     let mut process = Process::start_on_with(&socket, &name, &folder.0, &arguments);
     assert_eq!(process.address("gateway"), socket.local_addr().unwrap().to_string());
-    // The arguments of the pod are those of the program.
+    // The arguments in the pod are valid arguments of the program.
     let (_, arguments) = pod.split_once("args: [").unwrap();
     let arguments = arguments.split(']').next().unwrap().replace("/etc/tollgate/", "");
     let arguments: Vec<&str> = arguments.split(", ").collect();

@@ -1,5 +1,5 @@
-//! Why a server is of no use, and what is wrong with a certificate, is in the log once; clients are
-//! told in general.
+//! The log explains once why an upstream is unusable or a certificate invalid. Clients get a
+//! general message.
 
 use super::{Folder, Process, TcpListener, TcpStream, Write, get, read_head, thread};
 use std::{fs, path::Path, process::Command};
@@ -90,7 +90,7 @@ fn a_head_that_is_too_large_is_called_that() {
     assert!(line.contains("the head of its response is too large"), "{line}");
 }
 
-/// Without an answer, and with one that is none.
+/// An upstream without an answer, and one with an invalid answer.
 #[test]
 fn a_server_that_hangs_up_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,11 +1,11 @@
-//! Peers that mean no good, over HTTP/2: their connections end, memory stays as it was, and others
+//! Hostile HTTP/2 clients: their connections are closed, memory does not grow, and other clients
 //! are served meanwhile.
 
 use super::{GatewayFixture, connect};
 use std::io::{ErrorKind, Read, Write};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// `GET / http x`, by HPACK's static table.
+/// `GET / http x` in HPACK's static table.
 const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -13,7 +13,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Sends pieces until the gateway has had enough; whether it had. Others ask meanwhile.
+/// Sends pieces while other clients send requests. Returns whether the gateway closed the
+/// connection.
 fn flood(world: &mut GatewayFixture, at: &str, most: u32, piece: impl Fn(u32) -> Vec<u8>) -> bool {
     let mut attacker = connect(world.address);
     attacker.write_all(PREFACE).unwrap();
@@ -44,7 +45,7 @@ fn flood(world: &mut GatewayFixture, at: &str, most: u32, piece: impl Fn(u32) ->
 #[test]
 fn floods_end_and_others_are_served() {
     let mut world = GatewayFixture::new("floods");
-    // Streams that are taken back as soon as they are opened.
+    // Streams that are reset as soon as they are opened.
     let rapid_reset = |number: u32| {
         let stream = number * 2 + 1;
         [frame(1, 5, stream, HEAD), frame(3, 0, stream, &8_u32.to_be_bytes())].concat()
@@ -58,14 +59,14 @@ fn floods_end_and_others_are_served() {
         }
     };
     assert!(flood(&mut world, "CONTINUATION", 10_000, endless));
-    // Pieces of a body that have nothing in them.
+    // Empty DATA frames.
     let post = b"\x83\x86\x84\x41\x01x";
     let empty = |number: u32| match number {
         0 => frame(1, 4, 1, post),
         _ => frame(0, 0, 1, b"").repeat(100),
     };
     assert!(flood(&mut world, "empty DATA", 50_000, empty));
-    // Questions that have to be answered, from somebody who reads the answers.
+    // Frames that need an answer, from a client that reads the answers.
     let pings = |_: u32| frame(6, 0, 0, b"12345678").repeat(100);
     flood(&mut world, "PING", 1000, pings);
     let settings = |_: u32| frame(4, 0, 0, b"\0\x03\0\0\0\x64").repeat(100);

@@ -1,4 +1,4 @@
-//! A socket that outlives the processes that serve it.
+//! A listening socket that outlives the processes that serve it.
 
 use super::{backend, connect, read_head};
 use crate::serve::process::{Folder, Process};
@@ -16,7 +16,7 @@ fn folder(name: &str, listen: &str) -> Folder {
     Folder::with(name, &format!("listen: {{{listen}}}\nupstream: http://{}\n", backend()))
 }
 
-/// Asks once by the connection that is there, or by a new one; whether there was an answer.
+/// Sends one request on the given connection, or on a new one. Returns whether it was answered.
 fn ask(address: SocketAddr, kept: &mut Option<TcpStream>) -> bool {
     let mut stream = match kept.take() {
         Some(stream) => stream,
@@ -65,7 +65,8 @@ fn a_socket_that_nobody_wants_is_an_error() {
     assert!(text.contains(&address.to_string()) && text.contains("FileDescriptorName"), "{text}");
 }
 
-/// Whoever connects between the end of one process and the start of the next waits, and is served.
+/// A client that connects between the end of one process and the start of the next waits, and is
+/// served.
 #[test]
 fn nobody_is_refused_while_no_process_is_there() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -81,8 +82,7 @@ fn nobody_is_refused_while_no_process_is_there() {
     assert!(read_head(&mut waiting).unwrap().starts_with("HTTP/1.1 200"));
 }
 
-/// The next process serves before the last one ends, again and again, and every request has its
-/// answer.
+/// Each new process serves before the old one ends, many times, and every request is answered.
 #[test]
 fn processes_that_follow_each_other_lose_no_request() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -105,7 +105,7 @@ fn processes_that_follow_each_other_lose_no_request() {
                     lost.fetch_add(usize::from(!ask(address, &mut kept)), SeqCst);
                     asked.fetch_add(1, SeqCst);
                     if number % 2 == 0 {
-                        // Half of them connect each time.
+                        // Half of the clients connect anew for each request.
                         kept = None;
                     }
                 }

@@ -1,4 +1,4 @@
-//! Memory after a crowd of slow clients has gone: it goes back to the system.
+//! After many slow clients have disconnected, their memory is returned to the system.
 
 use crate::serve::process::{Folder, Process, get};
 use std::io::Write;
@@ -6,10 +6,11 @@ use std::net::{SocketAddr, TcpStream};
 use tollgate_faults::clock::wait_until;
 
 const CLIENTS: usize = 3_000;
-/// What may stay of the tens of megabytes that they used, in a build without optimisation too.
+/// The memory that may remain, of the tens of megabytes that the clients used; also for a debug
+/// build.
 const KEPT_MAX: u64 = 20 << 20;
 
-/// Half a request each: its head, or its body.
+/// Half a request per client: half of a head, or half of a body.
 fn slow_clients(address: SocketAddr) -> Vec<TcpStream> {
     let body = "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
                 content-length: 60000\r\n\r\n";
@@ -19,7 +20,7 @@ fn slow_clients(address: SocketAddr) -> Vec<TcpStream> {
         client.write_all(first.as_bytes()).unwrap();
     }
     for _ in 0..8 {
-        // The kernel may have closed it already where the head is too long.
+        // If the head is too long, the kernel may already have closed the connection.
         clients.iter_mut().for_each(|client| drop(client.write_all(&[b'x'; 700])));
     }
     clients

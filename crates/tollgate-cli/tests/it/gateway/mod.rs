@@ -1,4 +1,4 @@
-//! The gateway as a process of its own, between sockets that behave and sockets that do not.
+//! The gateway as a separate process, with healthy and with hostile peers.
 
 mod abuse;
 mod docs;
@@ -16,12 +16,12 @@ use std::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What memory may grow by under any abuse.
+/// The limit of memory growth under any abuse.
 const GROWTH_MAX: u64 = 32 << 20;
-/// An answer of the server behind for `/large`: more than a connection's buffers take.
+/// The upstream's response for `/large`: more than the buffers of a connection hold.
 const LARGE: usize = 8 << 20;
 
-/// A server that answers `hello`, or much.
+/// An upstream that answers `hello`, or with a large body.
 fn backend() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ fn serve_client(mut stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
     while let Some(head) = read_head(&mut stream) {
         if head.starts_with("POST") {
-            // It wants all of the body, however long that takes.
+            // Reads the whole body, however long that takes.
             std::io::copy(&mut stream, &mut std::io::sink()).ok();
             return;
         }
@@ -62,20 +62,20 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// A gateway, and who asks it as one should.
+/// A gateway with a healthy client.
 struct GatewayFixture {
     process: Process,
     address: SocketAddr,
     admin: String,
     before: u64,
-    /// What memory has grown by at most, for whoever looks at the test's output.
+    /// The largest memory growth, printed at the end.
     most: u64,
     good: HealthyClient,
     _folder: Folder,
 }
 
 impl GatewayFixture {
-    /// One whose clients have a second for anything.
+    /// A gateway with timeouts of one second.
     fn new(name: &str) -> Self {
         let file = format!(
             "listen:\n  gateway: {{address: '127.0.0.1:0', timeouts: {{head: 1s, body: 1s, idle: 1s}}}}\n  \
@@ -87,13 +87,13 @@ impl GatewayFixture {
         let address = process.address("gateway").parse().unwrap();
         let admin = process.address("admin");
         let mut good = HealthyClient::new(address);
-        // What comes with the first requests is not the abuse's.
+        // Memory growth of the first requests is not counted.
         (0..500).for_each(|_| good.ask());
         let before = process.resident();
         Self { process, address, admin, before, most: 0, good, _folder: folder }
     }
 
-    /// Somebody asks as usual and is answered as usual, and memory is what it was.
+    /// Checks that a healthy client is served, and that memory has not grown.
     #[track_caller]
     fn holds(&mut self, at: &str) {
         self.good.ask();
@@ -102,7 +102,7 @@ impl GatewayFixture {
         assert!(grown < GROWTH_MAX, "{at}: grew by {} KiB", grown >> 10);
     }
 
-    /// Connections of clients that are open.
+    /// The number of open client connections.
     fn open(&self) -> u64 {
         let text = get(&self.admin, "/metrics").1;
         let name = "tollgate_connections_open{front=\"gateway\"} ";
@@ -116,7 +116,7 @@ impl Drop for GatewayFixture {
     }
 }
 
-/// A client as it should be, on one connection for as long as that is kept.
+/// A healthy client with a persistent connection.
 struct HealthyClient {
     address: SocketAddr,
     stream: TcpStream,
@@ -134,7 +134,7 @@ impl HealthyClient {
         let sent = self.stream.write_all(request).is_ok();
         let head = match sent.then(|| read_head(&mut self.stream)).flatten() {
             Some(head) => head,
-            // It may have been idle for a second.
+            // The connection may have been idle for a second.
             None => {
                 self.stream = connect(self.address);
                 self.stream.write_all(request).unwrap();

@@ -1,4 +1,4 @@
-//! The same requests in every format come to the same result.
+//! The same requests in every log format give the same result.
 
 use super::Bench;
 use super::traffic::{Request, clf, day, iso, nginx};
@@ -151,7 +151,7 @@ fn every_format_is_detected_and_comes_to_the_same_result() {
         assert_eq!(found["input"]["files"][0]["format"], format, "{file}");
         assert_eq!(found["input"]["requests"], requests.len(), "{file}: {}", found["input"]);
         assert_eq!(counts(&found), counts(&expected), "{file}");
-        // Named, it is read as well; a wrong name is answered with the right one.
+        // The format can be named, and the error for a wrong name suggests the right one.
         assert_eq!(bench.json(&["replay", file, "--format", format])["refused"], found["refused"]);
         let wrong = if format == "alb" { "caddy" } else { "alb" };
         let (status, _, stderr) = bench.text(&["replay", file, "--format", wrong]);

@@ -1,4 +1,4 @@
-//! Logs as they come: in pieces, compressed, out of order, broken.
+//! Real-world logs: in several files, compressed, out of order, broken.
 
 use super::Bench;
 use super::traffic::{day, nginx};
@@ -21,7 +21,7 @@ fn files_are_merged_by_time_whatever_their_order_and_compression() {
     let (first, second) = lines.split_at(lines.len() / 2);
     bench.write("access.log.1", (first.join("\n") + "\n").as_bytes());
     bench.write("access.log", second.join("\n").as_bytes());
-    // Lines of neighbouring seconds change places.
+    // Lines of adjacent seconds are swapped.
     let mut shuffled = lines.clone();
     shuffled.chunks_mut(50).for_each(<[&str]>::reverse);
     bench.write("shuffled.log", shuffled.join("\n").as_bytes());
@@ -81,7 +81,7 @@ fn clocks_that_jump_and_lines_that_are_late_are_reported() {
     let mut log = line("14/Nov/2023:22:13:20").repeat(10_000);
     log += &line("01/Jan/2033:00:00:00");
     log += &line("14/Nov/2023:22:13:21").repeat(10_000);
-    // Ten minutes late, and too far from its place.
+    // Ten minutes late, too far out of place.
     log += &line("14/Nov/2023:22:03:21");
     let bench = Bench::new("jumps", &[("tollgate.yaml", POLICY), ("a.log", &log)]);
     let found = bench.json(&["replay", "a.log"]);
@@ -117,8 +117,8 @@ fn what_cannot_be_read_at_all_is_an_error_with_a_fix() {
     }
 }
 
-/// Over-long lines, rubbish and blank lines at the start: `auto` looks past them, and nothing
-/// behind them is lost, from a file or from a pipe.
+/// Over-long lines, garbage and blank lines at the start: `auto` skips them and loses no later
+/// line, from a file or from a pipe.
 #[test]
 fn lines_that_cannot_be_read_may_come_first() {
     let good: String = nginx(&day()).lines().take(300).map(|line| format!("{line}\n")).collect();
@@ -162,7 +162,7 @@ fn a_named_format_is_read_however_late_its_lines_come() {
     let found = bench.json(&["replay", "a.log", "--format", "nginx"]);
     assert_eq!(found["input"]["unreadable"], 10_000);
     assert_eq!(found["input"]["requests"], good.lines().count());
-    // Without a request the file is named, and the others are still counted.
+    // A file without a request is reported, and the others are still counted.
     bench.write("b.log", "started\n".repeat(10_000).as_bytes());
     let (status, stdout, stderr) = bench.text(&["replay", "a.log", "b.log", "--format", "nginx"]);
     let why = "tollgate: b.log:1: this is not nginx, and neither is any other line: ";
@@ -196,7 +196,7 @@ fn logs_without_requests_are_bad_input_with_a_fix() {
             assert!(stderr.starts_with(says), "{command:?} {files:?}: {stderr}");
         }
     }
-    // One empty file among others is no mistake.
+    // One empty file among others is not an error.
     let (status, stdout, stderr) = bench.text(&["replay", "empty.log", "one.csv"]);
     assert!(status == 0 && stdout.contains("note: empty.log is empty"), "{stdout}{stderr}");
 }
@@ -220,7 +220,7 @@ fn files_of_other_kinds_are_named_with_what_to_do() {
         assert_eq!((status, &*stdout), (2, ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
     }
-    // A mark at the start and line ends of Windows change nothing.
+    // A byte order mark and Windows line ends change nothing.
     bench.write("bom.csv", b"\xef\xbb\xbftime,ip\r\n1700000000,192.0.2.1\r\n");
     let first: String = nginx(&day()).lines().take(2).map(|line| format!("{line}\r\n")).collect();
     bench.write("bom.log", format!("\u{feff}{first}").as_bytes());

@@ -1,4 +1,4 @@
-//! `tollgate replay`, `compare` and `suggest` on logs that are made here.
+//! `tollgate replay`, `compare` and `suggest` on generated logs.
 
 mod compare;
 mod formats;
@@ -57,7 +57,7 @@ impl Bench {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
-    /// The JSON that a command prints.
+    /// The JSON output of a command.
     #[track_caller]
     fn json(&self, arguments: &[&str]) -> Value {
         let (status, stdout, stderr) = self.text(&[arguments, &["--format", "json"]].concat());

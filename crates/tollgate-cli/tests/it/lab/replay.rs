@@ -1,4 +1,4 @@
-//! What a replay says.
+//! The output of `replay`.
 
 use super::Bench;
 use super::traffic::{day, nginx, rows};
@@ -36,7 +36,7 @@ fn it_names_who_is_hit_first_how_often_and_for_how_long() {
     let found = bench.json(&["replay", "a.log", "--keys", "1"]);
     let limit = &found["limits"][0];
     // Five a second from 22:23:20 on, for four hundred seconds: the window from 22:24 on is the
-    // first that all sixty admissions of are used up in its twelfth second.
+    // first that uses up its sixty admissions in its twelfth second.
     let most = &limit["most"][0];
     assert_eq!((limit["keys"].as_u64(), limit["keys_refused"].as_u64()), (Some(302), Some(1)));
     assert_eq!((&most["key"], &most["requests"]), (&"ip=203.0.113.66".into(), &2_000.into()));
@@ -142,8 +142,8 @@ fn slots_are_held_for_as_long_as_responses_took() {
     assert!(without["notes"][0].as_str().unwrap().contains("no response times"), "{without}");
 }
 
-/// Bars count requests, so the line of a limit whose requests cost five units stands at a fifth of
-/// its rate; where costs differ there is none.
+/// Bars count requests. If each costs five units, the line is at a fifth of the rate; if costs
+/// differ, there is no line.
 #[test]
 fn the_line_of_a_plot_counts_requests() {
     let log: String = (0..60)

@@ -1,4 +1,4 @@
-//! What a suggestion says.
+//! The output of `suggest`.
 
 use super::Bench;
 use super::traffic::{Request, day, nginx};

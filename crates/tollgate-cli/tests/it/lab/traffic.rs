@@ -1,4 +1,4 @@
-//! Traffic, the same each time, and lines of logs for it.
+//! Reproducible traffic, and its log lines.
 
 /// One request.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! docs/envoy.md, for those who come from envoyproxy/ratelimit.
+//! docs/envoy.md, for users of envoyproxy/ratelimit.
 
 use super::{Page, Reader};
 use crate::serve::process::Folder;

@@ -1,4 +1,4 @@
-//! Links of the guides lead to files and headings that are there.
+//! Links in the guides lead to existing files and headings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// The anchors of a page: its headings as GitHub spells them, and those it names itself.
+/// The anchors of a page: its headings as GitHub spells them, and explicit ones.
 fn anchors(text: &str) -> Vec<String> {
     let prose = text.split("\n```").step_by(2).collect::<String>();
     let headings = prose.lines().filter_map(|line| line.trim_start_matches('#').strip_prefix(' '));

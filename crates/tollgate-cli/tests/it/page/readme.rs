@@ -25,7 +25,7 @@ fn the_first_minute() {
     });
     let listen = listen.collect::<Vec<_>>().join(" ");
     reader.serve(&listen, &shown);
-    // A busy machine takes a second between the two calls.
+    // A busy machine may take a second between the two calls.
     reader.follow(&calls.replace("720", "7..."));
     let defaults = reader.sh("tollgate serve --print-default-config > tollgate.yaml").status();
     assert!(page.0.contains("`tollgate serve --print-default-config > tollgate.yaml`"));
@@ -33,7 +33,7 @@ fn the_first_minute() {
     reader.follow("$ tollgate check tollgate.yaml\n0 errors, 0 warnings in 1 file");
 }
 
-/// Also, the picture at the top is one of this policy.
+/// The picture at the top shows this policy.
 #[test]
 fn the_policy() {
     let heading = "A policy with tiers and login";

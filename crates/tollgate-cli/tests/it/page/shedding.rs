@@ -1,4 +1,4 @@
-//! docs/shedding.md: a service that is protected in five minutes.
+//! docs/shedding.md: the five-minute example.
 
 use super::{Page, Reader};
 use crate::serve::process::Folder;

@@ -6,7 +6,7 @@ use crate::serve::process::Folder;
 #[test]
 fn ten_minutes() {
     let text = include_str!("../../../../../docs/tutorial.md");
-    // Where `tollgate admin` finds the port that stands for 8090.
+    // The port that replaces 8090, for `tollgate admin`.
     let first = "\n```console\n$ export TOLLGATE_ADMIN_URL=http://127.0.0.1:8090\n```\n";
     let page = Page::new(&format!("{first}{text}"), &["3000", "8080", "8090"]);
     let folder = Folder::new("tutorial");

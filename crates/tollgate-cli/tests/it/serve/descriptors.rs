@@ -1,4 +1,4 @@
-//! Few descriptors: a flood of connections does not hide how the process is.
+//! With few descriptors, a flood of connections does not hide the state of the process.
 
 use super::process::{Folder, Process, get};
 use std::io::Read;
@@ -22,8 +22,8 @@ fn a_flood_of_connections_leaves_room_for_the_admin_api() {
     let mut process = Process::start_after("ulimit -n 256", &folder.0);
     let (http, admin) = (process.address("http"), process.address("admin"));
     let flood: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(&http).unwrap()).collect();
-    // All but the last few make room for others, so when the hundredth has ended descriptors were
-    // as short as they get.
+    // All but the last connections are closed for others. When the hundredth is closed, descriptors
+    // were at their scarcest.
     flood[100].set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert_eq!((&flood[100]).read(&mut [0]).unwrap(), 0);
     assert_eq!(get(&admin, "/readyz").0, 200);

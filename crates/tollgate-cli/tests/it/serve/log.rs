@@ -1,4 +1,4 @@
-//! A log that nobody reads.
+//! A log whose reader is stuck.
 
 use super::process::{Folder, Process, check, get};
 use std::process::Command;
@@ -9,15 +9,14 @@ use tollgate_faults::redis::Redis;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LISTEN: &str = "listen: {http: '127.0.0.1:0', admin: '127.0.0.1:0'}\n";
 
-/// A figure of `/metrics`.
+/// A value of `/metrics`.
 fn metric(admin: &str, name: &str) -> u64 {
     let (_, page) = get(admin, "/metrics");
     let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
 }
 
-/// Puts a file whose errors are a line that no pipe takes at once, and reloads it until a line was
-/// dropped.
+/// Writes a policy whose errors fill more than a pipe, and reloads it until a log line was dropped.
 fn fill(folder: &Folder, process: &Process, admin: &str) {
     let fields: String =
         (0..2000).map(|n| format!("unknown-{n}-{}: 1\n", "x".repeat(99))).collect();
@@ -68,7 +67,7 @@ fn dropped_lines_are_reported_when_the_log_is_read_again() {
     assert_eq!(process.end().code(), Some(0));
 }
 
-/// A change without its record would break the audit log's promise.
+/// A change without its record would break the promise of the audit log.
 #[test]
 fn a_change_that_cannot_be_recorded_in_time_is_not_made() {
     let policy = format!(

@@ -1,4 +1,4 @@
-//! A `tollgate serve` that runs.
+//! A running `tollgate serve`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
-/// A folder of its own, gone when the test ends.
+/// A temporary folder, removed when the test ends.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -17,7 +17,7 @@ impl Folder {
         Self(path)
     }
 
-    /// One in which `tollgate.yaml` says this.
+    /// A folder with this `tollgate.yaml`.
     pub(crate) fn with(name: &str, policy: &str) -> Self {
         let folder = Self::new(name);
         folder.put(policy);
@@ -38,11 +38,11 @@ impl Drop for Folder {
     }
 }
 
-/// A process, ended with the test at the latest.
+/// A process that ends with the test at the latest.
 pub(crate) struct Process {
     child: Child,
     stderr: BufReader<ChildStderr>,
-    /// All lines so far.
+    /// All lines read so far.
     pub(crate) lines: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Process {
         Self::spawn(command, folder)
     }
 
-    /// `tollgate serve` in a shell that did something first.
+    /// `tollgate serve` in a shell, after the command `first`.
     pub(crate) fn start_after(first: &str, folder: &Path) -> Self {
         let mut command = Command::new("sh");
         let program = env!("CARGO_BIN_EXE_tollgate");
@@ -61,7 +61,7 @@ impl Process {
         Self::spawn(command, folder)
     }
 
-    /// `tollgate serve` with a socket that was opened before it, as systemd would hand it over.
+    /// `tollgate serve` with a socket that was opened before it, as systemd does.
     pub(crate) fn start_on(socket: &TcpListener, name: &str, folder: &Path) -> Self {
         Self::start_on_with(socket, name, folder, &["serve"])
     }
@@ -74,8 +74,8 @@ impl Process {
         arguments: &[&str],
     ) -> Self {
         let mut command = Command::new("sh");
-        // What a child gets is its standard input; it is to be the first descriptor after the usual
-        // three.
+        // The child gets the socket as its standard input, and moves it to the first descriptor
+        // after the usual three.
         let script = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
         command.args(["-c", script, env!("CARGO_BIN_EXE_tollgate")]).args(arguments);
         command.env("LISTEN_FDNAMES", name);
@@ -99,7 +99,7 @@ impl Process {
         Self { child, stderr, lines: Vec::new() }
     }
 
-    /// Reads standard error up to the line that `is` it.
+    /// Reads standard error up to a line for which `is` returns true.
     pub(crate) fn until(&mut self, is: impl Fn(&str) -> bool) -> String {
         loop {
             let mut line = String::new();
@@ -113,7 +113,7 @@ impl Process {
         }
     }
 
-    /// The first line that `is` it, whether it was read already or is still to come.
+    /// The first line for which `is` returns true, already read or not.
     pub(crate) fn line(&mut self, is: impl Fn(&str) -> bool) -> String {
         match self.lines.iter().find(|line| is(line)) {
             Some(line) => line.clone(),
@@ -127,7 +127,7 @@ impl Process {
         self.line(|line| line.starts_with(&start))[start.len()..].to_owned()
     }
 
-    /// The memory that it has in use, in bytes.
+    /// The resident memory, in bytes.
     pub(crate) fn resident(&self) -> u64 {
         let file = format!("/proc/{}/statm", self.child.id());
         let text = std::fs::read_to_string(file).unwrap();
@@ -143,12 +143,12 @@ impl Process {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Whether it has ended, although nobody reads its standard error.
+    /// Whether the process has ended, although its standard error is not read.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for the end; the rest of standard error is in `lines` then.
+    /// Waits for the end. `lines` then has the rest of standard error.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).unwrap();
@@ -164,7 +164,7 @@ impl Drop for Process {
     }
 }
 
-/// Status and all of the answer to a check.
+/// The status and the whole answer to a check.
 pub(crate) fn check(address: &str, attributes: &str) -> (u16, String) {
     let body = format!("{{\"attributes\": {attributes}}}");
     post(address, "/v1/check", &body)

@@ -19,13 +19,13 @@ fn either_signal_ends_it_well() {
     }
 }
 
-/// A request whose body is still on its way.
+/// A request whose body is incomplete.
 fn half(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = "POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
         Content-Length: 18\r\nExpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    // The server has begun to wait for the body when it says so.
+    // `100 Continue` shows that the server waits for the body.
     let mut answer = [0; 25];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -139,7 +139,7 @@ fn a_file_system_that_does_not_answer_does_not_keep_it() {
     let folder = Folder::with("stuck", &file);
     let mut process = Process::start(&folder.0, &["serve"], &[]);
     let http = process.address("http");
-    // A reload opens the log, and a pipe that nobody reads does not open.
+    // A reload opens the log, and opening a pipe without a reader blocks.
     std::fs::rename(pipe(&folder, "next"), folder.0.join("audit.jsonl")).unwrap();
     process.signal("HUP");
     assert_eq!(check(&http, "{\"user\": \"42\"}").0, 200);

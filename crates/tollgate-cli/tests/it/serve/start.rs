@@ -8,7 +8,7 @@ const ANYWHERE: [&str; 5] =
     ["serve", "--listen", "http=127.0.0.1:0", "--listen", "admin=127.0.0.1:0"];
 const LISTEN: &str = "listen: {http: '127.0.0.1:0', admin: '127.0.0.1:0'}\n";
 
-/// What is printed is what is run: a shell, real curl, and the text as it stands there.
+/// Runs the printed text as it is, with a shell and a real curl.
 #[test]
 fn the_first_minute_shows_fields_a_429_and_its_retry_after() {
     let folder = Folder::new("first-minute");
@@ -137,7 +137,7 @@ fn the_log_is_json_where_nobody_looks_and_text_when_asked() {
         }
         process.signal("TERM");
         assert_eq!(process.end().code(), Some(0));
-        // Whether there are few descriptors is the machine's affair.
+        // The number of descriptors depends on the machine.
         let is_log = |line: &str| !line.starts_with("listening ") && !line.contains("open files");
         process.lines.retain(|line| is_log(line));
         std::mem::take(&mut process.lines)

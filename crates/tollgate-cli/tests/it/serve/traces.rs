@@ -3,7 +3,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-/// Takes requests until one has this path: its first line, header fields and body.
+/// Accepts requests until one has this path. Returns its first line, headers and body.
 fn collect(listener: TcpListener, path: &str) -> (String, Vec<u8>) {
     loop {
         let (stream, _) = listener.accept().unwrap();
@@ -23,7 +23,7 @@ fn collect(listener: TcpListener, path: &str) -> (String, Vec<u8>) {
     }
 }
 
-/// The process sends what it has before it ends, however long a batch would have waited.
+/// The process sends its last batch before it ends, whatever the interval.
 #[test]
 fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -48,8 +48,7 @@ fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
     assert!(has("the-gate-keeper") && has("per-user") && !has("somebody-in-particular"));
 }
 
-/// Decisions for Redis clients and for Envoy are spans too, one for each command, and no key is
-/// told.
+/// Decisions for Redis clients and for Envoy are spans too, one for each command, without keys.
 #[test]
 fn every_protocol_is_traced() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -77,7 +76,7 @@ limits: [{name: per-user, key: [user], rate: 9/s}, {name: described, key: [descr
         |text: &str| body.windows(text.len()).filter(|found| *found == text.as_bytes()).count();
     assert_eq!(count("ratelimit.decision"), 3);
     assert_eq!([count("CL.THROTTLE"), count("per-user"), count("described")], [1; 3]);
-    // The name of the attribute, and the front ends' own.
+    // The attribute's name, and the names of front ends.
     assert_eq!((count("tollgate.front"), count("hidden")), (3, 0));
     assert!(count("resp") >= 2 && count("grpc") >= 1);
 }
@@ -95,7 +94,7 @@ fn post(address: &str, path: &str, body: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
 }
 
-/// The figures of `/metrics` go to the same collector, with the same sender.
+/// The values of `/metrics` go to the same collector, through the same client.
 #[test]
 fn metrics_go_to_the_collector_that_the_environment_names() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,7 +1,7 @@
-//! A case: what is asked and what is to come of it, in one file with sections.
+//! A case: a policy, requests and the expected results, in one file with sections.
 //!
-//! `stdout` is compared byte for byte. `answers` and `fields` are short forms of it, so that a case
-//! can be read beside the arithmetic that it comes from: what is usual is left out.
+//! `stdout` is compared byte for byte. `answers` and `fields` are short forms of it that leave out
+//! common values, so that a case can be read beside its arithmetic.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(super) struct Case {
     sections: HashMap<String, String>,
 }
 
-/// What a run left behind.
+/// The results of a run.
 pub(super) struct RunOutput {
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -51,7 +51,7 @@ impl Case {
         self.sections.get(name).map_or("", String::as_str)
     }
 
-    /// Runs the command in a folder of its own, where the files have the names of their sections.
+    /// Runs the command in a new folder, in which the files have the names of their sections.
     pub(super) fn run(&self) -> RunOutput {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl Case {
         }
     }
 
-    /// What differs, if anything does.
+    /// The differences, if any.
     pub(super) fn complaint(&self) -> Option<String> {
         let ran = self.run();
         let status = self.section("status").trim().parse().unwrap_or(0);
@@ -172,7 +172,7 @@ fn unless_zero(name: &str, value: &Value) -> String {
 fn number(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
-        // Rust writes a float with the fewest digits that read back as the same, and never with an
+        // Rust writes a float with the fewest digits that give the same number, and never with an
         // exponent.
         _ if value.is_f64() => value.as_f64().unwrap().to_string(),
         _ => value.to_string(),

@@ -1,4 +1,4 @@
-//! `tollgate simulate --workers`: an overload in virtual time, and the picture of it.
+//! `tollgate simulate --workers`: an overload in virtual time, and its picture.
 
 use super::picture::pictures;
 use serde_json::Value;
@@ -18,7 +18,7 @@ shed: {adaptive: {}}
 limits: []
 ";
 
-/// Half of the capacity, then three times of it, then half again; a fifth is critical.
+/// Half of the capacity, then three times the capacity, then half again; a fifth is critical.
 fn overload() -> String {
     let (mut rows, mut random) = (String::new(), 1_u64);
     let mut below = |most: u64| {
@@ -77,7 +77,7 @@ fn of_class(summary: &str, class: &str) -> [u64; 4] {
     let numbers = line.split(|c: char| !c.is_ascii_digit() && c != '.');
     let numbers: Vec<u64> =
         numbers.filter_map(|number| number.split('.').next()?.parse().ok()).collect();
-    // `p50` and `p99` are words with a number, too.
+    // Skips the numbers in `p50` and `p99`.
     [numbers[0], numbers[1], numbers[2], numbers[6]]
 }
 
@@ -92,13 +92,13 @@ fn an_overload_is_shed_by_class_and_the_picture_shows_it() {
     }
     let [offered, admitted, shed, p99_ms] = of_class(&ran.summary, "critical:");
     assert_eq!(offered, admitted + shed, "{}", ran.summary);
-    // The first overload of a node: its limit is not known yet, so requests wait longer.
+    // The first overload of a node: its limit is unknown, so requests wait longer.
     assert!(shed == 0 && p99_ms <= 120, "{}", ran.summary);
     let [offered, admitted, shed, _] = of_class(&ran.summary, "normal:");
     assert_eq!(offered, admitted + shed);
     assert!(shed * 2 > offered, "{}", ran.summary);
     let second = |answer: &Value| answer["time"].as_f64().unwrap() - 1_700_000_000.0;
-    // What eight workers can do, once the limit is found.
+    // The throughput of eight workers, once the limit is found.
     let allowed_in = |from_s: f64, to_s: f64| {
         let is_in = |answer: &&Value| (from_s..to_s).contains(&second(answer));
         ran.answers.iter().filter(is_in).filter(|answer| answer["allowed"] == true).count() as u64
@@ -129,7 +129,8 @@ fn runs_are_alike_and_without_shed_everybody_waits() {
     assert_eq!(shed, 0);
     let [.., p99_ms] = of_class(&run("limits: []\n", &["--work", "5ms"]).summary, "requests:");
     let [.., slow_ms] = of_class(&run("limits: []\n", &[]).summary, "requests:");
-    // 16,000 requests too many at 800 a second; at 1,600 a second half of that, twice as fast.
+    // 16,000 excess requests take 20 s at 800 a second. At 1,600 a second there are half as many,
+    // and each takes half as long.
     assert!(
         (17_000..22_000).contains(&slow_ms) && (4_000..7_000).contains(&p99_ms),
         "{slow_ms} {p99_ms}"

@@ -1,4 +1,4 @@
-//! What goes where, and how a run ends.
+//! The outputs of a run, and how it ends.
 
 use super::simulate;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ fn tollgate(arguments: &[&str]) -> Command {
     command
 }
 
-/// A folder with a policy in it, gone in the end.
+/// A folder with a policy, removed at the end.
 struct InputFolder(std::path::PathBuf);
 
 impl InputFolder {
@@ -114,7 +114,7 @@ fn refusals_end_with_0_and_nothing_is_said() {
     assert!(ran.stdout.starts_with("{\"allowed\":false,"));
 }
 
-/// A summary is what a pipe, a log and CI want to see, too.
+/// A pipe, a log or CI also gets the summary.
 #[test]
 fn the_summary_is_said_to_whoever_reads_standard_error_unless_it_is_not_wanted() {
     let folder = InputFolder::new("summary");
@@ -150,7 +150,7 @@ fn a_dash_reads_standard_input_as_it_comes() {
     let mut stdin = child.stdin.take().unwrap();
     let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
     for time in 1..4 {
-        // Each answer arrives before the next question is asked.
+        // Each answer arrives before the next request is sent.
         writeln!(stdin, "{{\"time\": {time}}}").unwrap();
         let answer = answers.next().unwrap().unwrap();
         assert!(answer.ends_with(&format!("\"time\":{time}.0}}")), "{answer}");
@@ -223,7 +223,7 @@ fn a_bucket_is_one_for_each_limit_and_key_and_for_good() {
     assert_eq!(found, buckets());
 }
 
-/// The line of a limit with a key is for all keys, as its bars are.
+/// The line of a limit with a key is the sum over all keys, like its bars.
 #[test]
 fn the_picture_says_how_many_keys_share_its_line() {
     let folder = InputFolder::new("keys");
@@ -237,7 +237,7 @@ fn the_picture_says_how_many_keys_share_its_line() {
     assert!(svg.contains("by user: 20 keys"), "{svg}");
 }
 
-/// Windows of the calendar are fixed windows, also where the file names no algorithm.
+/// Calendar windows are fixed windows, also if the file names no algorithm.
 #[test]
 fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
     let folder = InputFolder::new("calendar-title");
@@ -258,7 +258,7 @@ fn the_picture_names_the_algorithm_in_force_and_the_time_zone() {
     }
 }
 
-/// As `check` and `serve` do.
+/// Like `check` and `serve`.
 #[test]
 fn without_a_config_the_file_of_the_folder_counts() {
     let folder = InputFolder::new("no-config");
@@ -272,7 +272,7 @@ fn without_a_config_the_file_of_the_folder_counts() {
     assert!(error.contains("there is no ./tollgate.yaml here"), "{error}");
 }
 
-/// A store of 64 KiB holds some thousand keys on a node, and so it does here.
+/// A store of 64 KiB holds about a thousand keys, on a node and here.
 #[test]
 fn a_small_store_holds_as_many_keys_as_on_a_node() {
     let policy = "store: {memory: {max_bytes: 64KiB}}\n\

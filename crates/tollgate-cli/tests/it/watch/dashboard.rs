@@ -17,7 +17,7 @@ limits:
   - {name: everyone, rate: 50000/min, algorithm: token-bucket}
 ";
 
-/// One node before an upstream of two workers.
+/// One node in front of an upstream with two workers.
 const CLASSES: &str = "
 admin: {token: a-long-token}
 classes:
@@ -27,7 +27,8 @@ classes:
 shed: {adaptive: {}}
 ";
 
-/// Runs a script of this folder. With `PICTURES=1` it also writes pictures of the documentation.
+/// Runs a script of this folder. With `PICTURES=1` it also writes the pictures of the
+/// documentation.
 fn browse(script: &str, node: &Node, variables: &[(&str, String)]) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut browser = Command::new("node");
@@ -45,7 +46,7 @@ fn browse(script: &str, node: &Node, variables: &[(&str, String)]) {
     assert!(output.status.success(), "{out}\n{err}\n{:#?}", node.log());
 }
 
-/// Overloads an upstream, and sees by class what was admitted, shed and in flight.
+/// Overloads an upstream, and checks the admitted, shed and in-flight requests by class.
 #[test]
 fn a_browser_shows_classes_in_an_overload() {
     let port = free_port();
@@ -59,8 +60,8 @@ fn a_browser_shows_classes_in_an_overload() {
     browse("classes.mjs", &node, &variables);
 }
 
-/// Loads the pages, sees them change, blocks a key, switches a mode, sends a wrong token, reloads
-/// the policy, and reads a key with markup and control characters.
+/// Loads the pages, checks that they change, blocks a key, switches a mode, and sends a wrong
+/// token. Then reloads the policy, and reads a key with markup and control characters.
 #[test]
 fn a_browser_shows_and_changes_a_node() {
     let node = start(POLICY);

@@ -1,4 +1,4 @@
-//! What operators watch: `tollgate top`, `tollgate tail` and the dashboard.
+//! Commands to watch a node: `tollgate top`, `tollgate tail` and the dashboard.
 
 mod dashboard;
 mod tail;
@@ -37,7 +37,7 @@ fn output(node: &Node, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The other tests run them; this one keeps their spelling.
+/// Other tests run these commands; this test checks their spelling.
 #[test]
 fn commands_of_the_page_are_understood() {
     let page = include_str!("../../../../../docs/dashboard.md");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate_faults::clock::wait_until;
 use tollgate_faults::node::Node;
 
-/// A tail of these arguments, once the node knows it.
+/// A tail with these arguments, once the node has its reader.
 fn tail(node: &Node, arguments: &[&str], readers: u64) -> Child {
     let mut command = command(node, &["tail"]);
     let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());

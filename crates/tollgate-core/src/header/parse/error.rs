@@ -14,7 +14,7 @@ pub struct FieldError {
     pub at: usize,
 }
 
-/// What is wrong with a header.
+/// The error of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldErrorKind {

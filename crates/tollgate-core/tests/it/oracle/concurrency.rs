@@ -2,7 +2,7 @@
 
 use super::{AlgorithmOracle, Charged, END, Plan};
 
-/// Slots by the instant of their end; what was released is negative.
+/// Slots by the instant at which they end; released slots are negative.
 #[derive(Clone, Debug, Default)]
 pub struct Concurrency {
     entries: Vec<(i128, i128)>,

@@ -2,7 +2,7 @@
 
 use super::{AlgorithmOracle, Charged, END, Plan};
 
-/// Units by the number of their window; what was given back is negative.
+/// Units by the number of their window; units given back are negative.
 #[derive(Clone, Debug, Default)]
 pub struct FixedWindow {
     entries: Vec<(i128, i128)>,
@@ -14,7 +14,7 @@ impl FixedWindow {
         self.entries.iter().filter(|entry| entry.0 == window).map(|entry| entry.1).sum()
     }
 
-    /// The window that counts at `t`: never before the latest one.
+    /// The window in force at `t`, which is never before the latest window.
     fn window(&self, plan: &Plan, t: i128) -> i128 {
         self.latest.max(t / plan.period_us)
     }

@@ -2,7 +2,7 @@
 
 use super::{AlgorithmOracle, Charged, Plan, search, tat::History};
 
-/// Everything that happened.
+/// All charges and give-backs.
 #[derive(Clone, Debug, Default)]
 pub struct Gcra {
     history: History,

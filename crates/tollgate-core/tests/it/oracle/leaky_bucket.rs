@@ -1,9 +1,9 @@
-//! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else held back for `max(0, new - t -
+//! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else delayed by `max(0, new - t -
 //! BE)`.
 
 use super::{AlgorithmOracle, Charged, Plan, search, tat::History};
 
-/// Everything that happened.
+/// All charges and give-backs.
 #[derive(Clone, Debug, Default)]
 pub struct LeakyBucket {
     history: History,
@@ -32,7 +32,8 @@ impl AlgorithmOracle for LeakyBucket {
     }
 
     fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
-        // Those behind a charge that waited keep their instants, so only the last in line can go.
+        // Requests queued after this charge keep their instants, so only the last one in the queue
+        // can be given back.
         let queues = charged.plan.count > 0 && charged.plan.queue > 0;
         if !queues || self.history.is_left_by(charged) {
             self.history.give_back(now, units, charged);

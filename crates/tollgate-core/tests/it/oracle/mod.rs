@@ -1,7 +1,7 @@
-//! A brute-force judge. Every charge and every give-back is kept in a list, and every answer is
-//! worked out again from that list and from the sentences of the design: whether a cost fits is the
-//! definition, everything else is found by asking that question again, for other costs and other
-//! instants. It shares no line with what it judges.
+//! A brute-force oracle. It keeps every charge and every give-back in a list, and computes every
+//! answer from that list by the sentences of the design. Whether a cost fits is the definition. All
+//! other figures are found by asking that question for other costs and other instants. The oracle
+//! shares no code with the algorithms.
 
 pub mod concurrency;
 pub mod fixed_window;
@@ -13,11 +13,11 @@ pub mod sliding_window;
 pub mod tat;
 pub mod token_bucket;
 
-/// The last instant, and where counters stop: the largest integer that a double holds exactly.
+/// The last instant, and the limit of counters: the largest integer that a double holds exactly.
 pub const END: i128 = (1 << 53) - 1;
 
-/// A limit's numbers, whichever of them its algorithm uses. For slots, the period is their time to
-/// live.
+/// The parameters of a limit; an algorithm uses some of them. For slots, the period is their time
+/// to live.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub count: i128,
@@ -26,18 +26,18 @@ pub struct Plan {
     pub queue: i128,
 }
 
-/// What is remembered of one charge for a later give-back.
+/// A charge, as a later give-back needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Charged {
-    /// The instant at which it was counted.
+    /// The instant at which the charge was counted.
     pub at: i128,
-    /// The plan it was charged under.
+    /// The plan of the charge.
     pub plan: Plan,
-    /// The theoretical arrival time it left, as a fraction, where there is one.
+    /// The theoretical arrival time after the charge, as a fraction, if the algorithm has one.
     pub left: (i128, i128),
 }
 
-/// One answer, durations from the caller's clock.
+/// One answer. Durations start at the caller's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub admitted: bool,
@@ -49,7 +49,7 @@ pub struct Answer {
     pub more_after: Option<i128>,
 }
 
-/// What each algorithm has to define; the rest follows from it.
+/// The rules of one algorithm; all figures follow from them.
 pub trait AlgorithmOracle: Clone + Default {
     /// The largest cost that ever fits.
     fn capacity(plan: &Plan) -> i128;
@@ -57,30 +57,30 @@ pub trait AlgorithmOracle: Clone + Default {
     /// Whether a positive cost fits at `t`.
     fn fits(&self, plan: &Plan, t: i128, cost: i128) -> bool;
 
-    /// Writes a positive charge down, whether it fits or not.
+    /// Records a positive charge, whether it fits or not.
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged;
 
-    /// Supposes a charge, for the answer that goes with it. What reaches beyond the end of time is
-    /// cut off when it is written, not before.
+    /// Charges for the answer of an admission. Recording clamps a charge to the end of time; this
+    /// does not.
     fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
         self.charge(plan, now, cost);
     }
 
-    /// Writes a give-back down.
+    /// Records a give-back.
     fn give_back(&mut self, now: i128, units: i128, charged: &Charged);
 
-    /// The instant from which the limit is as if never used.
+    /// The instant from which the limit behaves as if unused.
     fn reset_at(&self, plan: &Plan, now: i128) -> i128;
 
-    /// Re-dates what lies more than one window ahead.
+    /// Re-dates state that lies more than one window ahead.
     fn see(&mut self, _plan: &Plan, _now: i128) {}
 
-    /// How long a cost that fits is held back.
+    /// The delay of a cost that fits.
     fn delay(&self, _plan: &Plan, _now: i128, _cost: i128) -> i128 {
         0
     }
 
-    /// Whether time alone is what brings more.
+    /// Whether capacity comes back with time.
     fn refills() -> bool {
         true
     }

@@ -1,10 +1,10 @@
-//! Finding by asking.
+//! Binary search over a yes-or-no question.
 
-/// Further than anything that ever comes: four times the end of time.
+/// Later than any instant: four times the end of time.
 const FAR: i128 = 1 << 55;
 
-/// The first instant from `now` on that passes, if any ever does. What passes once passes ever
-/// after.
+/// The first instant from `now` on for which `passes` is true; `None` if there is none. Once true,
+/// it stays true.
 pub fn first(now: i128, passes: impl Fn(i128) -> bool) -> Option<i128> {
     if passes(now) {
         return Some(now);
@@ -20,8 +20,8 @@ pub fn first(now: i128, passes: impl Fn(i128) -> bool) -> Option<i128> {
     Some(holds)
 }
 
-/// The largest number from zero to `most` that passes, zero being free. What passes, passes for
-/// less too.
+/// The largest number from zero to `most` that passes. Zero passes, and so does every number below
+/// one that passes.
 pub fn largest(most: i128, passes: impl Fn(i128) -> bool) -> i128 {
     let (mut holds, mut fails) = (0, most + 1);
     while fails - holds > 1 {

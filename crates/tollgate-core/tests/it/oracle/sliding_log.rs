@@ -2,7 +2,7 @@
 
 use super::{AlgorithmOracle, Charged, END, Plan};
 
-/// Units by their instant; what was given back is negative.
+/// Units by their instant; units given back are negative.
 #[derive(Clone, Debug, Default)]
 pub struct SlidingLog {
     entries: Vec<(i128, i128)>,
@@ -32,8 +32,8 @@ impl AlgorithmOracle for SlidingLog {
     fn see(&mut self, plan: &Plan, now: i128) {
         let ahead = now + plan.period_us;
         if self.latest > ahead {
-            // By the instant it lived to see, these had ended; an earlier date must not bring them
-            // back.
+            // These entries had ended at the latest instant seen, so an earlier clock must not
+            // count them again.
             let latest = self.latest;
             self.entries.retain(|entry| latest - entry.0 < plan.period_us);
             self.entries.iter_mut().for_each(|entry| entry.0 = entry.0.min(ahead));

@@ -1,8 +1,8 @@
-//! What the previous window counted weighs less the further the current one has come.
+//! The count of the previous window weighs less as the current window passes.
 
 use super::{AlgorithmOracle, Charged, END, Plan};
 
-/// Units by the number of their window; what was given back is negative.
+/// Units by the number of their window; units given back are negative.
 #[derive(Clone, Debug, Default)]
 pub struct SlidingWindow {
     entries: Vec<(i128, i128)>,
@@ -14,8 +14,8 @@ impl SlidingWindow {
         self.entries.iter().filter(|entry| entry.0 == window).map(|entry| entry.1).sum()
     }
 
-    /// The window that counts at `t`, and how far into it: at its start where the clock has not
-    /// reached it.
+    /// The window in force at `t`, and the time since its start: zero if the clock is before the
+    /// window.
     fn place(&self, plan: &Plan, t: i128) -> (i128, i128) {
         let window = self.latest.max(t / plan.period_us);
         (window, (t - window * plan.period_us).max(0))

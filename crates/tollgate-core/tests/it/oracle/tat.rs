@@ -1,8 +1,8 @@
-//! The theoretical arrival time, worked out again from everything that happened.
+//! The theoretical arrival time, recomputed from all charges and give-backs.
 
 use super::{Charged, END, Plan};
 
-/// Everything that happened, in order.
+/// All charges and give-backs, in order.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     events: Vec<TatEvent>,
@@ -23,19 +23,19 @@ pub struct Tat {
     count: i128,
 }
 
-/// A unit is `price / under` microseconds; without a rate it is none.
+/// The price of a unit is `price / under` microseconds; zero without a rate.
 fn terms(plan: &Plan) -> (i128, i128) {
     if plan.count == 0 { (0, 1) } else { (plan.period_us, plan.count) }
 }
 
-/// How long `units` take to drain, rounded up.
+/// The time in which `units` drain, rounded up.
 pub fn window(plan: &Plan, units: i128) -> i128 {
     let (price, under) = terms(plan);
     -(-units * price).div_euclid(under)
 }
 
 impl Tat {
-    /// The first whole microsecond that is no earlier.
+    /// The first whole microsecond that is not earlier.
     fn whole(self) -> i128 {
         -(-self.over).div_euclid(self.under)
     }
@@ -43,7 +43,7 @@ impl Tat {
     /// A charge is at most `ahead` before the instant it leaves. If that is too far after `now`,
     /// the clock leapt, and the charge counts as made now.
     fn seen(self, plan: &Plan, units: i128, now: i128, ahead: Option<i128>) -> Self {
-        // A charge without a rate names no bound, and one period is taken for it.
+        // A charge without a rate has no bound, so one period is the bound.
         let ahead = ahead.unwrap_or(plan.period_us);
         let waited_out = window(plan, units).max(1_000_000);
         if plan.count == 0 || self.whole() - ahead <= now + waited_out {
@@ -52,7 +52,7 @@ impl Tat {
         Self { over: now + ahead, under: 1, count: 0 }
     }
 
-    /// The same instant, rounded up to a whole microsecond when the rate is another.
+    /// The same instant, rounded up to a whole microsecond if the rate differs.
     fn of(self, plan: &Plan) -> Self {
         let (_, under) = terms(plan);
         if self.count == plan.count {
@@ -67,7 +67,7 @@ impl Tat {
         self.over.max(t * under) + cost * price - t * under <= units * price
     }
 
-    /// How far a cost at `t` reaches beyond `units` ahead of `t`, rounded up.
+    /// The time by which a cost at `t` exceeds `units` ahead of `t`, rounded up.
     pub fn beyond(self, plan: &Plan, t: i128, cost: i128, units: i128) -> i128 {
         let (price, under) = terms(plan);
         let beyond = self.over.max(t * under) + cost * price - t * under - units * price;
@@ -80,12 +80,12 @@ impl Tat {
 }
 
 impl History {
-    /// The TAT in the terms of `plan`.
+    /// The TAT in the fractions of `plan`.
     pub fn tat(&self, plan: &Plan) -> Tat {
         self.as_written().of(plan)
     }
 
-    /// The TAT in the terms in which it was last written.
+    /// The TAT in the fractions of its last write.
     fn as_written(&self) -> Tat {
         let mut tat = Tat { over: 0, under: 1, count: 0 };
         let mut ahead = None;
@@ -114,7 +114,7 @@ impl History {
         tat
     }
 
-    /// Looks at the TAT of a bucket of `units`, before a decision.
+    /// Re-dates the TAT of a bucket of `units`, before a decision.
     pub fn see(&mut self, plan: &Plan, units: i128, now: i128) {
         self.events.push(TatEvent::Seen { plan: *plan, units, now });
     }
@@ -135,7 +135,7 @@ impl History {
         self.events.push(TatEvent::GiveBack { plan: charged.plan, elapsed, units });
     }
 
-    /// Whether the TAT is still what that charge left.
+    /// Whether the TAT is still the one that this charge left.
     pub fn is_left_by(&self, charged: &Charged) -> bool {
         let tat = self.as_written();
         tat.over * charged.left.1 == charged.left.0 * tat.under

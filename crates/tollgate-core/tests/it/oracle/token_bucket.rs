@@ -1,9 +1,9 @@
-//! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. Everything is multiplied by P, so
-//! it is whole.
+//! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. All terms are multiplied by P, so
+//! they are integers.
 
 use super::{AlgorithmOracle, Charged, END, Plan, search, tat::window};
 
-/// Everything that happened, in order.
+/// All charges and give-backs, in order.
 #[derive(Clone, Debug, Default)]
 pub struct TokenBucket {
     events: Vec<BucketEvent>,
@@ -23,13 +23,13 @@ enum BucketEvent {
         elapsed: i128,
         units: i128,
     },
-    /// The clock leapt: everything happened so much earlier.
+    /// The clock leapt: all earlier events move back by `by`.
     MovedBack {
         by: i128,
     },
 }
 
-/// The tokens there were at one instant, times the price, in the terms of one plan.
+/// The tokens at one instant, times the price, in the terms of one plan.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     tokens: i128,
@@ -37,8 +37,8 @@ struct Level {
     terms: Terms,
 }
 
-/// What is full, what a microsecond brings and what a unit takes. Without a rate there are no
-/// tokens, only time.
+/// The full bucket, the refill of a microsecond, and the price of a unit. Without a rate there are
+/// no tokens, only time.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     full: i128,
@@ -60,8 +60,7 @@ impl Terms {
 }
 
 impl Level {
-    /// The same time owed in other terms: rounded up to a whole microsecond when the rate is
-    /// another.
+    /// The same debt in other terms, rounded up to a whole microsecond if the rate differs.
     fn under(self, terms: Terms) -> Self {
         let owed = self.terms.full - self.tokens;
         let owed = match self.terms.count == terms.count {
@@ -92,7 +91,7 @@ impl TokenBucket {
                 }
                 BucketEvent::MovedBack { by } => {
                     level.at -= by;
-                    // Nor was it full before time began.
+                    // The bucket is never full before time begins.
                     let most = level.terms.full + level.at * level.terms.rate;
                     level.tokens = level.tokens.min(most);
                 }
@@ -101,7 +100,7 @@ impl TokenBucket {
                     let returned = units.min(END) * terms.price - elapsed * terms.rate;
                     if returned > 0 {
                         level = level.under(terms);
-                        // Nor was it full before time began.
+                        // The bucket is never full before time begins.
                         let most = terms.full + level.at * terms.rate;
                         level.tokens = (level.tokens + returned).min(most);
                     }

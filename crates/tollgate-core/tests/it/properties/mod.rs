@@ -1,6 +1,6 @@
-//! The twelve properties, numbered as in the design. The tenth, threads, is the stores'; what it
-//! needs of the core is that deciding and charging depend on nothing but their arguments. The
-//! eleventh, the Lua mirror, is tried where a Redis is.
+//! The twelve properties, numbered as in the design. The tenth, threads, is tested with the stores.
+//! The core only has to be pure: deciding and charging depend on nothing but their arguments. The
+//! eleventh, the Lua mirror, is tested with a real Redis.
 
 mod p01_bound;
 mod p02_retry;

@@ -1,4 +1,4 @@
-//! The stated bound holds for every pair of admissions, net of give-backs.
+//! The bound holds for every pair of admissions, net of give-backs.
 
 use crate::generate::{self, EVERYTHING, Mix, Trace};
 use crate::setup::{Kind, Setup};
@@ -32,9 +32,9 @@ fn keeps_the_bound(trace: &Trace) -> Result<(), TestCaseError> {
     World::run(trace, |world, done| {
         stepped_back |= world.now_us < before_us;
         before_us = world.now_us;
-        // One timestamp cannot tell that the clock was once further, so what time had returned may
-        // be returned again; re-dated counts have no instant to be compared by; after the end of
-        // time nothing is kept.
+        // The bound does not apply in three cases. A single timestamp forgets that the clock was
+        // once ahead, so time may refill units twice. Re-dated counts have no instant to compare.
+        // State after the end of time is not kept.
         let gave_back = matches!(done, Done::GaveBack { .. });
         live &= !(gave_back && stepped_back && world.setup().is_one_timestamp());
         live &= !world.redated && !world.ends_soon();
@@ -45,7 +45,7 @@ fn keeps_the_bound(trace: &Trace) -> Result<(), TestCaseError> {
     })
 }
 
-/// Every interval that ends with the latest admission.
+/// Checks every interval that ends with the latest admission.
 fn admissions_fit(world: &World) -> Result<(), TestCaseError> {
     let admitted = world.held.iter().filter(|held| held.admitted && held.units > 0);
     let mut net: Vec<(u64, u128)> =
@@ -69,14 +69,14 @@ fn admissions_fit(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The most that a span from one admission to another, both included, may admit.
+/// The most units that an interval from one admission to another, both included, may admit.
 pub(super) fn bound(setup: &Setup, span_us: u64) -> u128 {
     let [count, period, burst, queue, span] =
         [setup.count, setup.period_us, setup.burst, setup.queue, span_us].map(u128::from);
     if count == 0 {
         return 0;
     }
-    // The shortest half-open interval that holds both ends.
+    // The shortest half-open interval that contains both instants.
     let interval = span + 1;
     match setup.kind {
         Kind::FixedWindow => count * (interval.div_ceil(period) + 1),
@@ -84,7 +84,7 @@ pub(super) fn bound(setup: &Setup, span_us: u64) -> u128 {
         Kind::SlidingLog => count * interval.div_ceil(period),
         Kind::TokenBucket | Kind::Gcra => burst + span * count / period,
         Kind::LeakyBucket => burst + queue + span * count / period,
-        // Within one time to live, whatever is net of releases is held at once.
+        // Within one time to live, all slots net of releases are held at once.
         Kind::Concurrency => count * interval.div_ceil(period),
     }
 }

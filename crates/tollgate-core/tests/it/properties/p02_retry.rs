@@ -1,5 +1,5 @@
-//! `retry_after` is honest and tight with time alone: refused one microsecond earlier, admitted
-//! then.
+//! `retry_after` is exact if only time passes: one microsecond earlier the cost is refused, then it
+//! is admitted.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;

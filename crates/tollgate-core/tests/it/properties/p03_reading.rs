@@ -15,8 +15,8 @@ proptest! {
             let mut after = before.clone();
             if let Done::Decided { intent, outcome, .. } = after.make(next) {
                 let taken = outcome.admitted && intent == Intent::Take;
-                // Re-dating is not a change of what was counted, only of when; a key that never
-                // leapt has none.
+                // Re-dating changes the instants of counts, not the counts. Without a leap there is
+                // no re-dating.
                 if !taken && !after.redated {
                     prop_assert_eq!(&before.state, &after.state);
                 }
@@ -25,8 +25,7 @@ proptest! {
         }
     }
 
-    /// The same sequence with peeks, and with costs that no wait can help, in between: every answer
-    /// is the same.
+    /// Peeks and impossible costs between the requests of a sequence change none of its answers.
     #[test]
     fn peeks_in_between_are_unobservable(trace in generate::trace(EVERYTHING), cost in 0_u64..20) {
         let peek = |cost| Move { step: Step::Stay, op: Op::Peek(Cost::Units(cost)) };
@@ -34,7 +33,7 @@ proptest! {
         let mut plain = World::new(&trace);
         let mut peeked = plain.clone();
         for next in &trace.moves {
-            // Both worlds take the same instants and costs, those that the plain one comes to.
+            // Both worlds repeat the instants and costs of the plain one.
             let next = plain.concrete(next);
             let done = plain.make(&next);
             let same = peeked.make(&next);
@@ -42,7 +41,7 @@ proptest! {
             peeked.make(&peek(cost));
             peeked.make(&over);
             peeked.make(&peek(u64::MAX));
-            // The first request notices a leap, and the plain world asks later.
+            // The first request notices a leap, and the plain world notices it later.
             if peeked.redated {
                 break;
             }

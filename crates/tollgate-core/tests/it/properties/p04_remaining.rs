@@ -1,11 +1,11 @@
-//! `remaining = k` means exactly k unit requests pass at that instant.
+//! `remaining = k` means that exactly k unit requests pass at that instant.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;
 use proptest::prelude::*;
 use tollgate_core::{Algorithm, Intent};
 
-/// Beyond so many the units are counted in one go; property 7 says that this is the same.
+/// More units than this are charged in one request; by property 7 that is the same.
 const ONE_BY_ONE: u64 = 64;
 
 proptest! {

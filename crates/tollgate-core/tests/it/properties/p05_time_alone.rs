@@ -1,4 +1,4 @@
-//! With time alone `remaining` never falls and `retry_after` never grows.
+//! If only time passes, `remaining` never falls and `retry_after` never grows.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;
@@ -27,7 +27,7 @@ proptest! {
                 let after = world.params.decide(&state, now_us, cost, Intent::Peek);
                 prop_assert!(after.remaining >= before.remaining);
                 prop_assert!(after.admitted || !before.admitted);
-                // `None`, never, is the longest wait there is and stays so.
+                // `None` (never) is the longest wait, and stays so.
                 let wait = |outcome: tollgate_core::Outcome| outcome.retry_after_us.unwrap_or(u64::MAX);
                 prop_assert!(wait(after) <= wait(before));
                 prop_assert_eq!(after.retry_after_us.is_none(), before.retry_after_us.is_none());

@@ -33,7 +33,7 @@ proptest! {
         })?;
     }
 
-    /// The instant is not merely safe: one microsecond earlier there was still something to forget.
+    /// The instant is also tight: one microsecond earlier, dropping the state is observable.
     #[test]
     fn state_is_idle_no_later_than_it_must(trace in generate::trace(EVERYTHING)) {
         World::run(&trace, |world, done| {
@@ -48,7 +48,7 @@ proptest! {
     }
 }
 
-/// From `from_us` on, a key with this state and a key without answer alike.
+/// From `from_us` on, a key with this state answers like a key without state.
 fn forgotten(world: &World, from_us: u64, after: &Trace) -> Result<(), TestCaseError> {
     if from_us > MAX_US {
         return Ok(());

@@ -1,7 +1,7 @@
-//! A clock stepping back never admits more while state is kept: time is clamped to the state's own
-//! latest instant, and `retry_after` counts from the unclamped now. State dated more than one
-//! window ahead is re-dated, counts and debts kept: window state to one window ahead, other state
-//! to now.
+//! A clock that steps back never admits more while state is kept. Time is clamped to the state's
+//! latest instant, and `retry_after` counts from the unclamped clock. State dated more than one
+//! window ahead is re-dated, and keeps its counts and debts. Window state is moved to one window
+//! ahead, other state to now.
 
 use super::p01_bound::bound;
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
@@ -32,7 +32,7 @@ proptest! {
             prop_assert!(back.remaining <= now.remaining);
             prop_assert!(now.admitted || !back.admitted);
             if !redated && !now.admitted {
-                // Refused at both, it is admitted at one and the same instant.
+                // If both clocks refuse, both admit at the same instant.
                 let then = |from_us: u64, wait: Option<u64>| wait.map(|wait_us| from_us + wait_us);
                 prop_assert_eq!(
                     then(back_us, back.retry_after_us),
@@ -43,7 +43,7 @@ proptest! {
         })?;
     }
 
-    /// What is charged behind the state's latest instant is counted at that instant.
+    /// A charge before the state's latest instant is counted at that instant.
     #[test]
     fn a_charge_behind_is_counted_at_the_latest(
         trace in generate::trace(Mix { give_backs: false, ..FORTH }),
@@ -56,7 +56,7 @@ proptest! {
             if !taken || world.ends_soon() {
                 return Ok(());
             }
-            // Within one window, so that nothing is re-dated.
+            // Within one window, so that no state is re-dated.
             let window_us = world.setup().horizon_us().min(world.setup().period_us);
             let back_us = world.now_us.saturating_sub(window_us * part / 16);
             let (mut latest, mut behind) = (world.state.clone(), world.state.clone());
@@ -69,8 +69,8 @@ proptest! {
         })?;
     }
 
-    /// Unit requests on a clock that steps back, and on a twin's that waits where the state is:
-    /// request by request the sum never runs ahead of the twin's.
+    /// Sends unit requests with a clock that steps back, and to a twin with a clock that waits
+    /// instead. At no request has the first admitted more than the twin.
     #[test]
     fn a_twin_that_waits_admits_as_much(trace in generate::trace(NO_LEAPS)) {
         let mut world = World::new(&trace);
@@ -79,7 +79,7 @@ proptest! {
         for next in &trace.moves {
             let unit = Op::Check(Cost::Units(1));
             let done = world.make(&Move { step: next.step, op: unit });
-            // How far the state knows the clock to have come.
+            // The latest instant in the state.
             let step = Step::To(world.now_us.max(latest_us));
             let twin_done = twin.make(&Move { step, op: unit });
             if world.redated || world.ends_soon() {
@@ -95,8 +95,7 @@ proptest! {
         }
     }
 
-    /// However far ahead the state was dated, one window ahead is where it is taken to be, with all
-    /// it counted.
+    /// State dated any number of windows ahead is moved to one window ahead, and keeps its counts.
     #[test]
     fn a_leap_is_forgotten_after_two_windows(trace in generate::trace(FORTH), windows in 2_u64..1_000) {
         World::run(&trace, |world, _| {
@@ -110,7 +109,7 @@ proptest! {
             let outcome = params.decide(&state, back_us, 1, Intent::Peek);
             prop_assert!(outcome.reset_after_us <= 3 * window_us);
             prop_assert!(!params.redate(&mut state, back_us), "once is enough");
-            // Without re-dating first, a decision and a charge come to the same, for this once.
+            // A decision or a charge without re-dating first gives the same result, once.
             let unseen = params.decide(&world.state, back_us, 1, Intent::Peek);
             prop_assert_eq!(unseen, outcome);
             let mut charged = (world.state.clone(), state.clone());
@@ -130,8 +129,8 @@ proptest! {
         })?;
     }
 
-    /// Buckets and slots that a leap dated: what was owed then is owed from now on, no less; and no
-    /// more than one bucket, one time to live or the longest debt.
+    /// Buckets and slots that a leap dated keep their debt from now on. It is at most one bucket,
+    /// one time to live or the longest debt.
     #[test]
     fn a_leap_forgives_nothing_and_is_over_at_once(
         trace in generate::trace(FORTH),
@@ -154,7 +153,7 @@ proptest! {
             let waited_out_us = if redated { 0 } else { world.setup().horizon_us().max(1_000_000) };
             prop_assert!(owed_after_us <= most_us + waited_out_us);
             prop_assert!(!params.redate(&mut state, back_us), "once is enough");
-            // A charge without re-dating first comes to the same.
+            // A charge without re-dating first gives the same result.
             let mut unseen = world.state.clone();
             params.charge(&mut unseen, back_us, 1);
             params.charge(&mut state, back_us, 1);
@@ -163,8 +162,8 @@ proptest! {
         })?;
     }
 
-    /// A clock that is ahead for a while and then back: in true time the bound is exceeded by one
-    /// capacity, which the clock's own advance brought.
+    /// A clock that is ahead for a while and then back exceeds the bound, in true time, by one
+    /// capacity: that of the clock's own advance.
     #[test]
     fn a_leap_admits_one_capacity_more(
         trace in generate::trace(Mix { tiers: false, debts: false, give_backs: false, ..FORTH }),

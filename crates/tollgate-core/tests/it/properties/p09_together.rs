@@ -1,4 +1,4 @@
-//! Several charges of one request are all-or-nothing: as in a store, all are decided before any is
+//! The charges of one request are all-or-nothing: as in a store, all are decided before any is
 //! charged.
 
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
@@ -22,7 +22,7 @@ proptest! {
         let mut alone = together.clone();
         let (mut steps, mut refused) = (limits[0].moves.iter().map(|next| next.step).cycle(), 0);
         for cost in costs {
-            // The first limit's world says where the clock goes; all share it.
+            // The first limit's world moves the clock; the others share it.
             let step = steps.next().unwrap_or(Step::Stay);
             together[0].make(&Move { step, op: Op::Peek(Cost::Units(cost)) });
             let now_us = together[0].now_us;
@@ -41,7 +41,7 @@ proptest! {
                 } else {
                     prop_assert_eq!(&world.state, &before);
                 }
-                // Each limit is where it would be had it seen the admitted requests only.
+                // Each limit has the state that it would have after the admitted requests alone.
                 prop_assert_eq!(world.peek(1), alone.peek(1));
             }
         }

@@ -1,5 +1,5 @@
-//! What threads need of the core: the same arguments give the same answer and the same state,
-//! whatever else was asked.
+//! The core is pure, as threads need it: equal arguments give equal answers and states, whatever
+//! was decided in between.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;
@@ -18,7 +18,7 @@ proptest! {
         let mut again = World::new(&trace);
         let mut moves = trace.moves.iter();
         World::run(&trace, |world, done| {
-            // Another key in between, under another limit.
+            // Another key under another limit, in between.
             World::run(&other, |_, _| Ok::<(), TestCaseError>(()))?;
             if let Some(next) = moves.next() {
                 let repeated = again.make(next);
@@ -32,7 +32,7 @@ proptest! {
         })?;
     }
 
-    /// Taking in one go is a short cut for what a store does in two, and must not be told from it.
+    /// `take` must give the same result as deciding and then charging.
     #[test]
     fn taking_is_deciding_and_charging(trace in generate::trace(EVERYTHING)) {
         World::run(&trace, |world, _| {
@@ -63,7 +63,7 @@ proptest! {
     }
 }
 
-/// The short cut of whichever algorithm it is, on state of its own.
+/// Runs `take` of any algorithm on its state.
 fn take(params: &LimitParams, state: &mut LimitState, now_us: u64, cost: u64) -> Option<Taken> {
     match (params, state) {
         (LimitParams::Gcra(algorithm), LimitState::Tat(state)) => {

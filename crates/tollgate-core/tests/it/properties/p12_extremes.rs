@@ -1,6 +1,5 @@
-//! Limit 0, cost 0, cost above the limit, time near its end: no wrap, no panic. Tests are built
-//! with overflow checks, so running is half of the test; the oracle is asked about the same traces
-//! in `judged`.
+//! Limit 0, cost 0, costs above the limit, times near the end: no overflow and no panic. Tests have
+//! overflow checks, so each run tests that. `judged` compares the same traces with the oracle.
 
 use crate::generate;
 use crate::setup::KINDS;
@@ -38,8 +37,8 @@ proptest! {
         })?;
     }
 
-    /// A charge of nothing is no charge, and whatever lies after the end of time is the end of
-    /// time.
+    /// A charge of zero units changes nothing, and every instant after the end of time is the end
+    /// of time.
     #[test]
     fn nothing_is_nothing_and_the_end_is_the_end(
         trace in generate::kind().prop_flat_map(generate::extreme),

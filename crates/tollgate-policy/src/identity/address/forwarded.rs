@@ -1,7 +1,7 @@
 //! The `Forwarded` header of RFC 7239: `for="[2001:db8::1]:47011";proto=https, for=192.0.2.7`.
 //!
 //! The header is split from the right, where trusted proxies append. Split from the left, a quote
-//! that a client leaves open would swallow what the proxies wrote.
+//! that a client leaves open would swallow the proxies' items.
 
 use std::net::IpAddr;
 

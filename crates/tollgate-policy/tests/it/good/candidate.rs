@@ -1,4 +1,4 @@
-//! Candidates: fields that they lack are those of the limit.
+//! Candidates inherit missing fields from their limit.
 
 use tollgate_core::{Algorithm, LimitParams};
 use tollgate_policy::compile;
@@ -9,7 +9,7 @@ fn limit(entry: &str) -> Limit {
     compile(text.as_bytes()).unwrap().limits.remove(0).0
 }
 
-/// Algorithm, count, period in seconds and capacity of the candidate.
+/// The algorithm, count, period in seconds and capacity of the candidate.
 fn candidate(entry: &str) -> (&'static str, u64, u64, u64) {
     let limit = limit(entry);
     let params: LimitParams = limit.candidate.unwrap().params;

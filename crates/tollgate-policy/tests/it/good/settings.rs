@@ -1,4 +1,4 @@
-//! What good files say besides limits.
+//! Settings of valid files.
 
 use super::good;
 use std::time::Duration;

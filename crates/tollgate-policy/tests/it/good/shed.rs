@@ -1,4 +1,4 @@
-//! What `classes` and `shed` compile to.
+//! The compiled form of `classes` and `shed`.
 
 use super::good;
 use tollgate_core::algorithm::Concurrency;
@@ -31,7 +31,8 @@ fn all_fields() {
     assert_eq!(shed.mode, Mode::Shadow);
 }
 
-/// One limit for each class with less room than the class above; a store that fails admits.
+/// One limit for each class with less capacity than the class above. If the store fails, the limits
+/// admit.
 #[test]
 fn a_fleet_is_concurrency_limits() {
     let limits = good("shed").shed.unwrap().limits();
@@ -66,7 +67,7 @@ fn defaults() {
     assert!(compile(b"limits: []").unwrap().shed.is_none());
 }
 
-/// `min` and `max` alone move the other default, where it would contradict them.
+/// If only one of `min` and `max` is set, a default that would contradict it moves.
 #[test]
 fn one_bound_alone() {
     let bounds = |text: &str| {
@@ -83,7 +84,7 @@ fn without_a_default_the_last_class_takes_the_rest() {
     assert_eq!(shed(text).default_class, 1);
 }
 
-/// A share is rounded up, and shares never leave less than nothing.
+/// A share is rounded up, and the rest is never negative.
 #[test]
 fn shares_are_rounded_up() {
     let text = "classes: [{name: a, match: {path: /a}}, {name: b, match: {path: /b}}, {name: c}]

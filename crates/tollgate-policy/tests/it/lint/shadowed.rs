@@ -1,4 +1,4 @@
-//! What TG113 claims is true: a limit that it reports never refuses what the other admits.
+//! TG113 is correct: a limit that it reports never refuses a request that the other limit admits.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -38,8 +38,7 @@ fn pair() -> impl Strategy<Value = (String, String)> {
     same.prop_flat_map(|(a, b)| (limit(a), limit(b)))
 }
 
-/// A request: how long after the one before in microseconds, what it costs, and whether it is for
-/// /a.
+/// A request: microseconds since the previous one, its cost, and whether it is for /a.
 fn request() -> impl Strategy<Value = Request> {
     let gap = prop_oneof![Just(0), 1..10u64, 1..800_000u64, Just(500_000), Just(1_000_000)];
     (gap, 1..3u64, prop::bool::weighted(0.7))
@@ -47,7 +46,7 @@ fn request() -> impl Strategy<Value = Request> {
 
 type Request = (u64, u64, bool);
 
-/// Asserts the claim for one pair, if there is one, and says whether there is.
+/// Checks the claim for one pair, if the lint reports it. Returns whether it does.
 fn holds(first: &str, second: &str, start: u64, requests: &[Request]) -> bool {
     let file = format!("limits:\n- {{name: first, {first}}}\n- {{name: second, {second}}}\n");
     let compiled = compile(file.as_bytes()).unwrap();

@@ -128,8 +128,9 @@ impl Gateway {
         }
     }
 
-    /// Waits where a limit shapes, and returns the time. A request that does not wait keeps that of
-    /// its beginning: a decision is short beside cool-downs and idle times.
+    /// Waits for the delay of a limit with a queue, and returns the time afterwards. Without a
+    /// delay, returns the time at which the request began: a decision is short compared with
+    /// cool-downs and idle times.
     async fn wait(&self, delay: Duration, began_us: u64) -> u64 {
         if delay.is_zero() {
             return began_us;

@@ -17,7 +17,7 @@ use tollgate_net::{
 use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
 use tollgate_policy::Compiled;
 
-/// A gateway before a server at this address.
+/// A gateway in front of an upstream at this address.
 fn gateway(listener: &TcpListener, more: &str) -> Rc<Gateway> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: {{servers: 'http://{address}', {more}}}");
@@ -30,7 +30,7 @@ async fn listen() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// A connection by which a whole head has come.
+/// A connection on which a whole head has arrived.
 async fn accept(listener: TcpListener) -> TcpStream {
     let mut stream = listener.accept().await.unwrap().0;
     read_head(&mut stream).await;
@@ -45,7 +45,7 @@ async fn read_head(stream: &mut TcpStream) -> Vec<u8> {
     head
 }
 
-/// The beginning of an answer does not buy time for the rest of its head.
+/// The start of a response does not extend the deadline for the rest of its head.
 #[test]
 fn an_answer_in_pieces_has_the_time_of_one() {
     run(async {
@@ -65,7 +65,7 @@ fn an_answer_in_pieces_has_the_time_of_one() {
     });
 }
 
-/// A head is not held back for a small body that comes later.
+/// The gateway forwards a head without waiting for a small body that follows.
 #[test]
 fn a_head_does_not_wait_for_its_body() {
     run(async {
@@ -79,7 +79,7 @@ fn a_head_does_not_wait_for_its_body() {
             stream.write_all(b"hello").await.unwrap();
             std::future::pending::<()>().await;
         });
-        // Timers are late by ten minutes, so a head that waits for one shows in the virtual time.
+        // Timers are late by ten minutes, so a head that waits for a timer shows in virtual time.
         let rig = Rig::new(Limits { tick: seconds(600), ..Limits::default() });
         let mut client = rig.connect_to(&gateway);
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -153,7 +153,7 @@ async fn send_two(
     let mut sent = Vec::new();
     for (waiting, mut client) in clients {
         client.write_all(head.as_bytes()).await.unwrap();
-        // Virtual time stands still while a task is ready, so the second one still waits.
+        // Virtual time does not pass while a task is ready, so the second request still waits.
         let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
         while seen() != Some((1, waiting)) {
             tokio::task::yield_now().await;
@@ -163,8 +163,7 @@ async fn send_two(
     (node, sent.try_into().unwrap())
 }
 
-/// A request that waits for a slot while another file comes into force counts by the tiers of the
-/// first one.
+/// A request waits for a slot during a reload: it is counted by the tiers of the old policy.
 #[test]
 fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
     let file = |address, tier: &str| {
@@ -189,8 +188,8 @@ fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
     });
 }
 
-/// A request that waits for a slot while another file comes into force is forwarded by the
-/// `trusted_proxies` that decided it.
+/// A request waits for a slot during a reload: it is forwarded by the `trusted_proxies` of the
+/// policy that decided it.
 #[test]
 fn a_reload_does_not_change_the_trust_of_a_request_that_waits() {
     let file = |address, trusted: &str| {
@@ -212,7 +211,7 @@ fn a_reload_does_not_change_the_trust_of_a_request_that_waits() {
             let head = String::from_utf8(read_head(&mut server).await).unwrap();
             assert!(head.contains("x-forwarded-for: 9.9.9.9, "), "{head}");
         };
-        // While a task is ready, virtual time stands still and nobody waits too long.
+        // Virtual time does not pass while a task is ready, so no request waits too long.
         let busy = async {
             loop {
                 tokio::task::yield_now().await;

@@ -37,19 +37,19 @@ impl InvalidRequest {
 /// A head with one meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValidHead<'a> {
-    /// Without headers that a service could take for others.
+    /// The head, without headers that a service could confuse with others.
     pub(super) head: RequestHead<'a>,
-    /// Only HTTP/1.0 may have none.
+    /// The host; `None` only for HTTP/1.0.
     pub(super) host: Option<&'a [u8]>,
-    /// How many proxies the request may still pass, this one included.
+    /// The number of proxies that the request may still pass, including this one.
     pub(super) max_forwards: Option<u64>,
-    /// Whether it has `Connection` or `TE`.
+    /// Whether the head has `Connection` or `TE`.
     pub(super) has_connection_headers: bool,
-    /// Whether it has `Content-Length`.
+    /// Whether the head has `Content-Length`.
     pub(super) has_length: bool,
 }
 
-/// Checks a head. `is_alias`: whether a service could take a name for one that decisions read.
+/// Checks a head. `is_alias`: whether a service could confuse a name with one that decisions read.
 pub(super) fn validate<'a>(
     mut head: RequestHead<'a>,
     is_alias: impl Fn(&HeaderName) -> bool,
@@ -91,8 +91,8 @@ pub(super) fn validate<'a>(
     Ok(ValidHead { head, host, max_forwards, has_connection_headers, has_length: lengths > 0 })
 }
 
-/// Whether the target is a path, a URL with a path, or the `*` of `OPTIONS`. A service could take
-/// anything else for a path that no limit saw.
+/// Whether the target is a path, a URL with a path, or the `*` of `OPTIONS`. A service could read
+/// any other target as a path that no limit saw.
 fn is_path(head: &RequestHead<'_>) -> bool {
     if is_plain_target(head.target) {
         return true;
@@ -110,7 +110,7 @@ fn is_path(head: &RequestHead<'_>) -> bool {
     PathAndQuery::try_from(head.path_and_query()).is_ok()
 }
 
-/// Whether a target is a path of characters that every reader takes for the same.
+/// Whether a target is a path of characters that all servers read alike.
 fn is_plain_target(target: &str) -> bool {
     const PLAIN: [bool; 256] = byte_set(b"/-._~%?=&:@!$'()*+,;");
     target.starts_with('/') && target.bytes().all(|byte| PLAIN[usize::from(byte)])
@@ -173,7 +173,7 @@ fn is_host(host: &[u8]) -> bool {
     is_named && (port.is_empty() || digits.is_some_and(|port| port.iter().all(u8::is_ascii_digit)))
 }
 
-/// Whether a service could take a name for a header that decisions read or that concerns the
+/// Whether a service could confuse a name with a header that decisions read or that concerns the
 /// message: `X_Forwarded_For`, `Content.Length`, `X~Real~IP`.
 #[cold]
 pub(super) fn is_spoofed_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bool) -> bool {
@@ -187,7 +187,7 @@ pub(super) fn is_spoofed_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bo
 }
 
 /// The value of `Max-Forwards` (RFC 9110, section 7.6.2), which counts for `OPTIONS`. A `TRACE`
-/// would show its client what proxies have added.
+/// would show its client the headers that proxies have added.
 fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, InvalidRequest> {
     match head.method {
         "TRACE" => Err(InvalidRequest::Trace),

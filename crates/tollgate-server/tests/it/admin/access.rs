@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access to the admin API.
 
 use super::{Desk, POLICY, TOKEN};
 use crate::exposition::Page;

@@ -1,4 +1,4 @@
-//! Every change leaves a line, and a change without one is not made.
+//! Each change has a line in the audit log. A change whose line cannot be written is not made.
 
 use super::{Desk, POLICY};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What makes no sense gets an answer that says so.
+//! Invalid calls get an answer that explains the error.
 
 use super::{Desk, TOKEN};
 

@@ -1,4 +1,4 @@
-//! What can be looked at.
+//! Views of the admin API.
 
 use super::Desk;
 use crate::exposition::Page;
@@ -124,7 +124,7 @@ fn a_key_that_a_penalty_blocks_shows_until_when() {
     assert!(!answer.text.contains("k-123"), "an API key is shown as its hash");
 }
 
-/// Who is asked about, what the policy says of tiers, and the tier that is shown.
+/// The client, the tiers of the policy, and the tier that is shown.
 #[test]
 fn inspecting_shows_the_tier_where_it_came_from_and_what_is_unlimited() {
     const LIMITS: &str = "
@@ -162,7 +162,7 @@ limits:
     assert_eq!(shown("", "")["limits"][0]["rate"], "unlimited");
 }
 
-/// What `keeps` says is what stays when the numbers change.
+/// `keeps` names the figure that stays when the parameters change.
 #[test]
 fn inspecting_shows_what_a_change_keeps() {
     let policy = |rate: &str| {
@@ -194,7 +194,7 @@ limits:
     assert!((99..=101).contains(&left), "nine tenths of the bucket are used: {after}");
 }
 
-/// Slots that are held, and units of a window, may be more than a limit that became smaller has.
+/// Held slots and used units of a window may exceed a limit that became smaller.
 #[test]
 fn inspecting_shows_what_is_used_beyond_a_smaller_limit() {
     let policy = |count: u64| {
@@ -223,7 +223,7 @@ limits:
     assert!(slots["reason"].as_str().unwrap().starts_with("9 of 2 slots held: 0 left"), "{slots}");
 }
 
-/// A block says nothing of what was used.
+/// A block does not show the used units.
 #[test]
 fn a_blocked_key_shows_what_it_used() {
     let desk = Desk::with(

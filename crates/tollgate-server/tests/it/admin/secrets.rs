@@ -1,4 +1,4 @@
-//! Keys that are secrets are shown as their digest, and recorded as it.
+//! Secret keys are shown and recorded as digests.
 
 use super::Desk;
 
@@ -28,7 +28,7 @@ const ATTRIBUTES: [&str; 8] = [
     "header.x-api-key",
 ];
 
-/// The first 128 bits of SHA-256 of `Bearer hunter2`, as `sha256sum` has them.
+/// The first 128 bits of the SHA-256 of `Bearer hunter2`, from `sha256sum`.
 const DIGEST: &str = "c13e77fb8a8c93fb73db8c9b9eb69ef5";
 
 #[test]

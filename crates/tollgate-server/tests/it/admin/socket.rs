@@ -1,4 +1,4 @@
-//! The same handler, on workers and behind a socket.
+//! The same handler over a socket, on workers.
 
 use super::{Desk, TOKEN};
 use std::io::{Read, Write};

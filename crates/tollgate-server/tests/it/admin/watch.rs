@@ -30,7 +30,7 @@ fn check(desk: &Desk, attributes: &[(&str, &str)]) -> bool {
     checked.now_or_never().unwrap().allowed
 }
 
-/// The admin API behind a socket, whose readers may be idle for so long.
+/// The admin API over a socket; its readers may be idle for this long.
 fn serve(desk: &Desk, idle: Duration) -> (FrontendServer, SocketAddr) {
     let listener = Listener::bind(Front::Admin, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();
@@ -54,7 +54,7 @@ fn open(address: SocketAddr, path: &str) -> TcpStream {
     stream
 }
 
-/// The lines of a stream up to one with this text.
+/// Reads the lines of a stream up to one that contains this text.
 fn read_until(stream: &TcpStream, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for line in BufReader::new(stream).lines() {

@@ -1,4 +1,4 @@
-//! A node that is not there, and a store that is not.
+//! Envoy while the node is down, and while the store is down.
 
 use super::*;
 

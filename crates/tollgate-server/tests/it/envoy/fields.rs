@@ -1,4 +1,4 @@
-//! Statuses, bodies and header fields as a client sees them.
+//! Statuses, bodies and headers that clients get.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn every_profile_goes_through() {
     }
 }
 
-/// What decided is in the filter's metadata, for whatever else Envoy does with a request.
+/// The filter's metadata has the decision, for other filters of Envoy.
 #[test]
 fn the_limit_that_decided_is_in_the_metadata() {
     let node = Node::start(&policy(), &[]);

@@ -45,7 +45,7 @@ fn reloads_under_load_fail_nobody() {
         let loads = [load("a"), load("b")];
         for round in 1..=5_u32 {
             let before = node.running.node().gate.rules().generation();
-            // A bad one in between stays out of force.
+            // An invalid file in between does not come into force.
             fs::write(node.folder.join("edge.yml"), "domain: ''").unwrap();
             fs::write(node.folder.join("next"), file(1_000_000 + round)).unwrap();
             fs::rename(node.folder.join("next"), node.folder.join("edge.yml")).unwrap();

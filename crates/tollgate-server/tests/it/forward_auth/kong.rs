@@ -1,9 +1,9 @@
-//! The function for Kong, run by the Lua of HAProxy with stand-ins for Kong's modules.
+//! The function for Kong, run by HAProxy's Lua with stubs of Kong's modules.
 
 use std::fs;
 use std::process::Command;
 
-/// Runs the function for each answer of Tollgate's, and writes what Kong would do.
+/// Runs the function for each answer of Tollgate, and prints Kong's action.
 const HARNESS: &str = r#"
 local answer
 package.loaded["resty.http"] = { new = function() return {

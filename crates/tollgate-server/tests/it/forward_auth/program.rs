@@ -1,4 +1,4 @@
-//! A proxy that runs, and a service behind it.
+//! A running proxy, and an upstream behind it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,22 +8,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// A program with files of `docs/forward-auth`, in a folder of its own. It ends with the test.
+/// A proxy with files of `docs/forward-auth` in its own folder. It ends with the test.
 pub(super) struct Program {
     child: Child,
     folder: PathBuf,
     pub(super) address: SocketAddr,
 }
 
-/// Ports that were free a moment ago; another process may have taken them by the time they are
-/// needed.
+/// Ports that are free now; another process may take them before the proxy binds them.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 impl Program {
-    /// Runs `command` on these files, in which the documented ports are replaced by where everybody
-    /// really is.
+    /// Runs `command` with these files, in which the real addresses replace the documented ones.
     pub(super) fn start(
         files: &[&str],
         (tollgate, app): (SocketAddr, SocketAddr),
@@ -60,7 +58,7 @@ impl Program {
         panic!("it does not start:\n{last}");
     }
 
-    /// Whether it listens, or has ended instead.
+    /// Waits until the proxy listens. Returns false if it has ended.
     fn is_up(&mut self) -> bool {
         loop {
             if TcpStream::connect(self.address).is_ok() {
@@ -86,7 +84,7 @@ impl Drop for Program {
 }
 
 /// A service that echoes `METHOD TARGET BODY`. At `/fields` the names of identity and override
-/// headers replace the body; `/own` answers 403. It ends with the process.
+/// headers replace the body; `/own` answers 403. The service ends with the process.
 pub(super) fn app() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The files of `docs/forward-auth`, run by the programs they are for.
+//! The files of `docs/forward-auth`, each run by its proxy.
 
 use super::program::{Program, app};
 use crate::http::{Answer, Client, Served, serve};
@@ -30,7 +30,7 @@ fn ask(proxy: &Program, request: &str, lines: &str, body: &str) -> Answer {
     client.answer()
 }
 
-/// What holds with every proxy.
+/// Checks that hold for every proxy.
 fn holds(proxy: &Program, served: Served, without: u16) {
     let user = "x-user-id: 1\r\n";
     let first = ask(proxy, "GET /a?b=1", user, "");
@@ -63,13 +63,13 @@ fn holds(proxy: &Program, served: Served, without: u16) {
     let own = ask(proxy, "GET /own", "", "");
     assert_eq!((own.status, own.body.as_str()), (403, "GET /own "), "the service's own");
 
-    // The second request says that it is another one, of somebody else, elsewhere. Nobody believes
-    // it.
+    // The second request claims another method, client and path. The proxy must not trust these
+    // headers.
     let lies = "x-forwarded-uri: /free\r\nx-forwarded-method: GET\r\nx-forwarded-for: 203.0.113.7\r\n\
         x-forwarded-host: other.example\r\nx-original-uri: /free\r\nx-original-method: GET\r\n";
     assert_eq!(ask(proxy, "POST /limited", "", "x").status, 200);
     assert_eq!(ask(proxy, "POST /limited", lies, "x").status, 429);
-    // Nor does the service see what it could obey.
+    // Nor does the upstream get an override header.
     let overrides = "x-http-method-override: DELETE\r\nx-http-method: DELETE\r\nx-method-override: DELETE\r\n\
         x-original-method: DELETE\r\nx-original-url: /user\r\nx-original-uri: /user\r\nx-rewrite-url: /user\r\n\
         x-override-url: /user\r\n";
@@ -78,7 +78,7 @@ fn holds(proxy: &Program, served: Served, without: u16) {
     assert_eq!(ask(proxy, "GET /x//../limited", "", "").status, 400);
     assert_eq!(ask(proxy, "GET /limited", "", "").status, 200);
 
-    // Where there is nothing to tell, nothing is told.
+    // Without a disclosed limit there are no rate limit headers.
     for path in ["/nowhere", "/secret"] {
         let silent = ask(proxy, &format!("GET {path}"), "", "");
         assert_eq!((silent.status, silent.field("ratelimit")), (200, None), "{silent:?}");
@@ -91,15 +91,15 @@ fn holds(proxy: &Program, served: Served, without: u16) {
     assert_eq!(ask(proxy, "GET /a", "", "").status, without, "without Tollgate");
 }
 
-/// The service does not get what it could read as another request than was counted.
+/// The upstream does not get a path that it could read in another way than it was counted.
 fn one_reading(proxy: &Program) {
     assert_eq!(ask(proxy, "GET /exact", "", "").status, 429);
     let cut = ask(proxy, "GET /exact#0", "", "");
-    // Caddy takes it for a part of the path, and escapes it so that everybody does.
+    // Caddy treats it as a part of the path, and escapes it for the upstream.
     assert!(cut.status == 400 || (cut.status, &*cut.body) == (200, "GET /exact%230 "), "{cut:?}");
     for alias in ["X_User_Id", "X.User.Id", "x-user_id"] {
         let sent = ask(proxy, "GET /fields", &format!("{alias}: 1\r\n"), "");
-        // nginx removes such fields before it asks.
+        // nginx removes such headers before its call.
         assert!(
             sent.status == 400 || (sent.status, &*sent.body) == (200, "GET /fields "),
             "{alias}: {sent:?}"
@@ -126,7 +126,7 @@ fn nginx() {
     try_out(&["nginx.conf"], 500, run_nginx);
 }
 
-/// What a file says to change so that requests pass without Tollgate, changed.
+/// The file, changed as its comment says, so that requests pass without Tollgate.
 pub(super) fn changed(folder: &Path, file: &str, from: &str, to: &str) {
     let path = folder.join(file);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -134,7 +134,7 @@ pub(super) fn changed(folder: &Path, file: &str, from: &str, to: &str) {
     std::fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Without Tollgate requests pass, where a file is changed as its comment says.
+/// With the change of the file's comment, requests pass without Tollgate.
 fn passes(files: &[&str], command: impl Fn(&Path) -> Command) {
     let nobody = "127.0.0.1:1".parse().unwrap();
     let proxy = Program::start(files, (nobody, app()), command);
@@ -181,7 +181,7 @@ fn haproxy() {
     try_out(&["haproxy.cfg", "haproxy.lua"], 500, run_haproxy);
 }
 
-/// Fields that look like others are left out, where a file is changed as its comment says.
+/// With the change of the file's comment, lookalike headers are removed.
 fn leaves_out(files: &[&str], command: impl Fn(&Path) -> Command) {
     let served = serve(POLICY);
     let proxy = Program::start(files, (served.address, app()), command);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tollgate_tower::Verifier;
 
 const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
-/// Signed with HS256 for `sub` 1; the second has another secret, the third expired in 1970.
+/// Tokens signed with HS256 for `sub` 1. The second has another secret; the third expired in 1970.
 const TOKENS: [&str; 3] = [
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.CYnEalFQWpOuk53mMP3OBwA4ZNIYiS9mDmIlro0Zm68",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.VEkMVvgkm_YuDnwSjv-0mxeCmOskVMzaDOIzwQ16G8E",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIiwiZXhwIjoxfQ.r6oumDdhZ1Soo89aEjlkN3OFiRgxenctumB89UE2zrg",
 ];
 
-/// A proxy passes few statuses on, and hardly any body: a header says that it is the token.
+/// Proxies forward few statuses and hardly any body, so a header names the reason.
 #[test]
 fn a_token_that_does_not_verify_is_denied_with_its_reason() {
     let file = "trusted_proxies: [127.0.0.0/8]\njwt: {keys: secret, algorithms: [HS256]}\nlimits: [{name: a, key: [jwt.sub], rate: 1/366d}]";

@@ -1,11 +1,11 @@
-//! Peers that take back what they asked for, over HTTP/2.
+//! HTTP/2 clients that reset their streams.
 
 use super::{Backend, Gateway, PATIENCE, connect};
 use std::io::Read;
 use tollgate_faults::clock::wait_until;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// `GET / http x`, by HPACK's static table.
+/// `GET / http x` in HPACK's static table.
 pub(super) const HEAD: &[u8] = b"\x82\x86\x84\x41\x01x";
 /// The same with `POST`.
 pub(super) const POST: &[u8] = b"\x83\x86\x84\x41\x01x";
@@ -15,7 +15,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request that is taken back has been asked for all the same.
+/// A request whose stream is reset is charged all the same.
 #[test]
 fn requests_that_are_taken_back_are_charged() {
     let backend = Backend::usual();
@@ -27,7 +27,7 @@ fn requests_that_are_taken_back_are_charged() {
         let stream = number * 2 + 1;
         attacker.send(&frame(1, 5, stream, HEAD));
         attacker.send(&frame(3, 0, stream, &8_u32.to_be_bytes()));
-        // Its echo shows that what came before has been looked at.
+        // The answer to the ping shows that all earlier frames were processed.
         attacker.send(&frame(6, 0, 0, &[number as u8; 8]));
         await_ping(&mut attacker.0, number as u8);
     }

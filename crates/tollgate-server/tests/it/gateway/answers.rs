@@ -1,10 +1,10 @@
-//! Answers of upstreams: clients get the same whatever else their request says.
+//! Responses of upstreams: an additional hop-by-hop header in the request changes none of them.
 
 use super::{Backend, Gateway, LONG, read_chunked, read_head, sorted};
 use crate::http::Client;
 use std::io::{Read, Write};
 
-/// What a server answers, and whether it keeps the connection.
+/// An upstream's response, and whether its connection stays open.
 pub(super) const ANSWERS: [(&str, bool); 27] = [
     ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", true),
     (
@@ -59,7 +59,7 @@ pub(super) const ANSWERS: [(&str, bool); 27] = [
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nproxy-authenticate: x\r\ntrailer: y\r\n\r\nok", true),
 ];
 
-/// An answer in a form that can be compared: a date is one of ours unless it is old.
+/// A response in a form that can be compared: a current date is replaced, an old one is kept.
 pub(super) fn whole(client: &mut Client, method: &str) -> (Vec<String>, String) {
     let mut head = read_head(&mut client.0).unwrap();
     while head.starts_with("HTTP/1.1 103 ") {
@@ -83,7 +83,7 @@ pub(super) fn whole(client: &mut Client, method: &str) -> (Vec<String>, String) 
     (lines, String::from_utf8(body).unwrap())
 }
 
-/// What a server writes of an answer: to `HEAD`, only what comes before the body.
+/// The bytes that an upstream sends: for `HEAD`, only the head.
 fn part(text: &'static str, method: &str) -> &'static [u8] {
     let heads = if text.contains(" 103 ") { 2 } else { 1 };
     let end = text.match_indices("\r\n\r\n").nth(heads - 1).unwrap().0 + 4;
@@ -99,7 +99,7 @@ fn clients_get_the_same() {
         stream.write_all(part(text, method)).unwrap();
         keeps
     });
-    // Requests come to nothing, so that the figures stay as they are.
+    // Requests cost next to nothing, so that the figures do not change.
     let policy = "headers: [draft-11, x-ratelimit-delta]
 limits: [{name: a, algorithm: gcra, rate: 100000/s, mode: enforce}]";
     let gateway = Gateway::before(&backend, policy);
@@ -110,7 +110,7 @@ limits: [{name: a, algorithm: gcra, rate: 100000/s, mode: enforce}]";
                 let head = format!("{method} /{number} HTTP/1.1\r\nhost: x\r\n{more}\r\n");
                 client.send(head.as_bytes());
                 let first = whole(&mut client, method);
-                // The connection goes on, whichever way the answer took.
+                // The connection stays open.
                 client.send(head.as_bytes());
                 assert_eq!(whole(&mut client, method).1, first.1, "{head}");
                 first

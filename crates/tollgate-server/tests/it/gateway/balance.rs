@@ -1,4 +1,4 @@
-//! Several servers: who gets what, and what happens to those that fail.
+//! Several upstreams: which one gets a request, and what happens when one fails.
 
 use super::{Backend, Gateway, ok};
 use std::{
@@ -30,7 +30,7 @@ fn servers_take_turns() {
     }
 }
 
-/// A server that is down costs no client an answer.
+/// An upstream that is down costs no client a response.
 #[test]
 fn another_server_is_tried_where_one_cannot_be_reached() {
     let good = Backend::usual();
@@ -48,7 +48,7 @@ fn another_server_is_tried_where_one_cannot_be_reached() {
     assert!(good.seen().iter().all(|seen| seen.body == b"ab"));
 }
 
-/// A server that says it is ill gets no requests until it says it is well.
+/// An upstream that reports itself unhealthy gets no requests until it is healthy again.
 #[test]
 fn sick_servers_are_left_alone() {
     let is_sick = Arc::new(AtomicBool::new(true));
@@ -70,7 +70,7 @@ fn sick_servers_are_left_alone() {
     let health = ", health: {path: /healthz, interval: 20ms, unhealthy_after: 1, healthy_after: 1}";
     let gateway = Gateway::new(&file(&[&moody, &good], health));
     let checks = || moody.seen().iter().filter(|seen| seen.line().contains("/healthz")).count();
-    // One check has been answered for certain once the next one comes.
+    // Once the next check arrives, the previous one has certainly been answered.
     while checks() < 2 {
         std::thread::yield_now();
     }
@@ -83,7 +83,7 @@ fn sick_servers_are_left_alone() {
     while gateway.get("/", "").body != "moody" {}
 }
 
-/// Another file sends requests elsewhere, without a restart.
+/// A reload sends requests to another upstream, without a restart.
 #[test]
 fn servers_can_be_changed_while_requests_pass() {
     let (one, other) = (Backend::usual(), Backend::new(|_, stream| ok(stream, "other")));
@@ -104,7 +104,7 @@ fn readiness(gateway: &Gateway) -> (bool, String) {
     (health.is_ready(), upstream.map(|(_, text)| text.to_string()).unwrap_or_default())
 }
 
-/// Health checks know that nothing can be served, so load balancers are told to go elsewhere.
+/// If no upstream is healthy, the node is not ready, so that load balancers use another node.
 #[test]
 fn a_node_whose_upstreams_are_all_sick_is_not_ready() {
     let is_sick = Arc::new(AtomicBool::new(true));
@@ -128,7 +128,7 @@ fn a_node_whose_upstreams_are_all_sick_is_not_ready() {
     assert_eq!(readiness(&gateway).1, "");
 }
 
-/// Without checks only the last attempts are known: the node stays ready, and says what it met.
+/// Without health checks, only the last attempts are known: the node stays ready and reports them.
 #[test]
 fn upstreams_that_cannot_be_reached_are_named() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Bodies: piece by piece in both directions, with all that surrounds them.
+//! Streamed bodies in both directions, with `Expect`, trailers and early responses.
 
 use super::{Backend, Gateway, signal, wait};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ fn head(stream: &mut std::net::TcpStream) -> String {
     super::read_head(stream).expect("a head")
 }
 
-/// The first piece arrives while the server still waits to send the second.
+/// The first piece arrives before the upstream sends the second.
 #[test]
 fn answers_stream() {
     let (go, gone) = signal();
@@ -34,7 +34,7 @@ fn answers_stream() {
     expect(&mut client.0, "6\r\nsecond\r\n0\r\n\r\n");
 }
 
-/// The server has the first piece before the client sends the second.
+/// The upstream has the first piece before the client sends the second.
 #[test]
 fn requests_stream() {
     let (go, gone) = signal();
@@ -80,7 +80,7 @@ fn trailers_pass_in_both_directions() {
     assert_eq!(seen[0].all("te"), ["trailers"]);
 }
 
-/// The body of a request that is refused is never asked for.
+/// The gateway sends no `100 Continue` for a refused request.
 #[test]
 fn continue_is_said_to_those_who_pass() {
     let backend = Backend::usual();
@@ -102,8 +102,8 @@ fn continue_is_said_to_those_who_pass() {
     assert!(client.is_ended());
 }
 
-/// What is left of a refused request is read where it is little, so that the connection goes on;
-/// otherwise the answer says that it does not.
+/// A short unread body of a refused request is drained, and the connection persists. Otherwise the
+/// response has `Connection: close`.
 #[test]
 fn refusals_say_whether_the_connection_goes_on() {
     let backend = Backend::usual();
@@ -124,7 +124,7 @@ fn refusals_say_whether_the_connection_goes_on() {
     }
 }
 
-/// Nor is the rest of a body read that no server took.
+/// If no upstream can be reached, a long unread body closes the connection too.
 #[test]
 fn faults_say_that_the_connection_ends_with_a_body_unread() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -160,7 +160,7 @@ fn answers_without_bodies() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
         assert_eq!(answer.contains("content-length: 1000"), method == "HEAD", "{answer}");
     }
-    // All by one connection, so none was followed by a body.
+    // All on one connection, so no body followed any of them.
     assert_eq!(backend.connections.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
@@ -179,7 +179,7 @@ fn large_bodies_arrive() {
     assert_eq!((answer.status, answer.body.len()), (200, length));
 }
 
-/// A server that answers early is heard, whatever is still to be sent.
+/// An early response of the upstream reaches the client before the request's body is complete.
 #[test]
 fn early_answers_are_passed_on() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -198,7 +198,7 @@ fn early_answers_are_passed_on() {
     drop(server.join().unwrap());
 }
 
-/// Who asks is said before the body, or not at all.
+/// Headers that identify the client cannot be trailers.
 #[test]
 fn trailers_cannot_say_who_asks() {
     let backend = Backend::usual();

@@ -1,4 +1,4 @@
-//! Servers that fail, and what is tried again.
+//! Upstreams that fail, and the requests that are retried.
 
 use super::{Backend, Gateway, ok};
 use std::{
@@ -54,7 +54,7 @@ fn servers_that_take_too_long_are_timeouts() {
     assert_eq!(gateway.get("/", "").status, 504);
 }
 
-/// An answer that breaks off in the middle is not made to look whole.
+/// A response that is cut off does not look complete to the client.
 #[test]
 fn half_an_answer_is_not_a_whole_one() {
     let backend = Backend::new(|_, stream| {
@@ -70,11 +70,11 @@ fn half_an_answer_is_not_a_whole_one() {
     assert!(text.ends_with("3\r\nabc\r\n"), "{text}");
 }
 
-/// A server that closes connections after one answer, without saying so.
+/// An upstream that closes each connection after one response, without announcing it.
 fn one_answer_each() -> Backend {
     let asked = AtomicUsize::new(0);
     Backend::new(move |seen, stream| {
-        // The second request on a connection is read, and then it ends.
+        // The upstream reads the second request on a connection, and then closes it.
         if asked.fetch_add(1, Ordering::SeqCst) > 0 && seen.connection == 0 {
             return false;
         }
@@ -113,7 +113,7 @@ fn what_may_not_be_repeated_is_not() {
     }
 }
 
-/// A fresh connection that ends says nothing about the next.
+/// A new connection that closes is not a reason to retry.
 #[test]
 fn nothing_is_repeated_on_a_fresh_connection() {
     let backend = Backend::new(|_, _| false);
@@ -131,7 +131,7 @@ fn heads_that_are_too_large_are_refused() {
     for fields in [long, many] {
         let mut client = gateway.client();
         let text = format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n");
-        // It may be refused before all of it is sent.
+        // The gateway may refuse the request before all of it is sent.
         client.0.write_all(text.as_bytes()).ok();
         assert_eq!(client.answer().status, 431);
         assert!(client.is_ended());

@@ -1,4 +1,4 @@
-//! What a server sees of a request, and a client of an answer.
+//! The request that an upstream gets, and the response that a client gets.
 
 use super::{Backend, Gateway, ok};
 use bytes::Bytes;
@@ -7,8 +7,8 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io::Write;
 
-/// What is sent, in whose file, and which values the server sees; `None` in place of a value that
-/// varies.
+/// Request headers, the policy, and the header values that the upstream gets; `None` stands for a
+/// value that varies.
 const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ("", "", "x-forwarded-for", &["127.0.0.1"]),
     ("", "", "x-forwarded-proto", &["http"]),
@@ -16,12 +16,12 @@ const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ("", "", "x-real-ip", &["127.0.0.1"]),
     ("", "", "via", &["1.1 tollgate"]),
     ("", "via: 1.0 other\r\n", "via", &["1.0 other", "1.1 tollgate"]),
-    // Strangers say nothing about others.
+    // Forwarding headers of untrusted peers are dropped.
     ("", "x-forwarded-for: 9.9.9.9\r\nx-real-ip: 9.9.9.9\r\n", "x-forwarded-for", &["127.0.0.1"]),
     ("", "x-real-ip: 9.9.9.9\r\n", "x-real-ip", &["127.0.0.1"]),
     ("", "x-forwarded-prefix: /admin\r\n", "x-forwarded-prefix", &[]),
     ("", "forwarded: for=9.9.9.9\r\n", "forwarded", &[]),
-    // Those who are trusted do.
+    // Those of trusted proxies are kept.
     (
         "trusted_proxies: [127.0.0.1]",
         "x-forwarded-for: 9.9.9.9\r\n",
@@ -35,7 +35,7 @@ const FIELDS: &[(&str, &str, &str, &[&str])] = &[
         "x-forwarded-proto",
         &["https"],
     ),
-    // Nothing says nothing.
+    // An empty header is ignored.
     ("trusted_proxies: [127.0.0.1]", "x-forwarded-for:\r\n", "x-forwarded-for", &["127.0.0.1"]),
     (
         "trusted_proxies: [127.0.0.1]",
@@ -45,7 +45,7 @@ const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ),
     ("trusted_proxies: [127.0.0.1]", "x-forwarded-proto:\r\n", "x-forwarded-proto", &["http"]),
     ("trusted_proxies: [127.0.0.1]", "x-forwarded-host:\r\n", "x-forwarded-host", &["x"]),
-    // No client can have a counted header removed.
+    // A client cannot remove a counted header by listing it in `Connection`.
     (
         "trusted_proxies: [127.0.0.1]",
         "x-forwarded-for: 9.9.9.9\r\nconnection: X-Forwarded-For\r\n",
@@ -68,7 +68,7 @@ const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ("", "x~forwarded!for: 9.9.9.9\r\n", "x~forwarded!for", &[]),
     ("", "content|length: 9\r\n", "content|length", &[]),
     ("", "x.forwarded.for: 9.9.9.9\r\n", "x.forwarded.for", &[]),
-    // What concerns a connection stays there.
+    // Hop-by-hop headers are not forwarded.
     ("", "connection: x-own, keep-alive\r\nx-own: 1\r\nkeep-alive: 5\r\n", "x-own", &[]),
     ("", "keep-alive: 5\r\nproxy-connection: x\r\n", "keep-alive", &[]),
     ("", "te: gzip\r\nproxy-authorization: x\r\n", "proxy-authorization", &[]),
@@ -97,7 +97,7 @@ const OVERRIDES: [&str; 9] = [
     "x_http_method_override",
 ];
 
-/// A service that obeys them would serve another request than was counted.
+/// An upstream that obeys an override header would serve another request than was counted.
 #[test]
 fn override_headers_end_here() {
     let backend = Backend::usual();
@@ -108,12 +108,12 @@ fn override_headers_end_here() {
     ));
     for name in OVERRIDES {
         let line = format!("{name}: DELETE\r\n");
-        // The second is not plain, and takes the full path.
+        // With and without a hop-by-hop header.
         for more in ["", "te: trailers\r\n"] {
             assert_eq!(gateway.get("/", &format!("{line}{more}")).status, 200);
             let seen = backend.seen().pop().unwrap();
             assert_eq!(seen.all(name), [""; 0], "{name} {more}: {}", seen.head);
-            // A spelling that only looks like one goes either way.
+            // A lookalike header is removed in either case.
             let expected: &[&str] = if name.contains('_') { &[] } else { &["DELETE"] };
             assert_eq!(passing.get("/", &format!("{line}{more}")).status, 200);
             let seen = backend.seen().pop().unwrap();
@@ -141,7 +141,7 @@ fn override_headers_end_here() {
     });
 }
 
-/// How the request came to us, whatever it goes on as.
+/// `Via` has the HTTP version of the client's connection, whatever the upstream's is.
 #[test]
 fn via_names_the_version_that_the_client_spoke() {
     let backend = Backend::usual();
@@ -250,7 +250,7 @@ fn hosts_with_and_without_ports_pass() {
     }
 }
 
-/// A request that may pass no further ends here, and each other has one step less before it.
+/// A request with `Max-Forwards: 0` ends here; in other requests the header is decremented.
 #[test]
 fn requests_that_count_their_steps_are_counted() {
     let backend = Backend::usual();
@@ -277,14 +277,13 @@ fn requests_that_count_their_steps_are_counted() {
     }
 }
 
-/// What a client of HTTP/1.0 does not say is said in its place, and what it cannot read it does not
-/// get.
+/// An HTTP/1.0 client may omit `Host`, and gets no chunked response.
 #[test]
 fn old_clients_are_understood() {
     let backend = Backend::new(|seen, stream| match seen.line().contains("/chunks") {
         false => ok(stream, "hello"),
         true => {
-            // Too much to be here whole, so that its length is not known when its head is written.
+            // Too large to be buffered, so its length is unknown when its head is written.
             let data = "x".repeat(20_000);
             let text = format!(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4e20\r\n{data}\r\n0\r\n\r\n"
@@ -309,7 +308,7 @@ fn old_clients_are_understood() {
     assert_eq!((seen.all("via"), seen.all("x-forwarded-host")), (vec!["1.0 tollgate"], vec![]));
 }
 
-/// An answer that cannot have a body does not say how long it is.
+/// A response that cannot have a body has no length.
 #[test]
 fn no_content_has_no_length() {
     let backend = Backend::new(|_, stream| {
@@ -324,7 +323,7 @@ fn no_content_has_no_length() {
     }
 }
 
-/// The next reader of the answer finds one length, in the usual form.
+/// The client gets one length, in the usual form.
 #[test]
 fn lengths_are_said_once() {
     let cases: [(&str, Option<&str>); 6] = [
@@ -361,7 +360,7 @@ fn lengths_are_said_once() {
     assert_eq!(backend.seen()[0].all("content-length"), ["3"]);
 }
 
-/// Requests of one client, and of the next, go by one connection.
+/// Requests of several clients share one upstream connection.
 #[test]
 fn connections_are_used_again() {
     let backend = Backend::new(|_, stream| ok(stream, "x"));

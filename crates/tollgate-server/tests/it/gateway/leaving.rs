@@ -1,14 +1,14 @@
-//! Clients that go before they have their answer: each request is counted all the same, once.
+//! Clients that disconnect before their response: each request is still counted once.
 
 use super::{Backend, Gateway, PATIENCE, abuse, get};
 use std::{io::Read, sync::atomic::Ordering::SeqCst};
 use tollgate_faults::clock::wait_until;
 use tollgate_observe::metrics::Front;
 
-/// A server that never answers.
+/// An upstream that never answers.
 fn silent() -> Backend {
     Backend::new(|_, stream| {
-        // Until the gateway hangs up.
+        // Reads until the gateway closes the connection.
         stream.read(&mut [0]).is_err()
     })
 }
@@ -21,7 +21,7 @@ fn gateway(backend: &Backend) -> Gateway {
     ))
 }
 
-/// What became of the gateway's requests, where that has happened to any.
+/// The outcomes of the gateway's requests, without zeros.
 fn outcomes(gateway: &Gateway) -> Vec<(String, u64)> {
     let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
     let lines = page.lines().filter_map(|line| {
@@ -63,7 +63,7 @@ fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
         ("content-length: 30\r\n\r\nabc", "", "abandoned"),
         ("transfer-encoding: chunked\r\n\r\n5\r\nabc", "", "abandoned"),
         ("transfer-encoding: chunked\r\n\r\n5\r\n", "", "abandoned"),
-        // That one is still there, and is told.
+        // This client is still connected, and gets an answer.
         ("transfer-encoding: chunked\r\n\r\n", "nonsense\r\n", "invalid"),
     ] {
         let backend = silent();
@@ -80,7 +80,7 @@ fn whoever_leaves_in_the_middle_of_a_body_is_counted() {
     }
 }
 
-/// By HTTP/2, a stream alone or with its connection.
+/// HTTP/2 clients reset a stream, or close the whole connection.
 #[test]
 fn streams_that_are_taken_back_are_counted() {
     let whole: &[&[u8]] = &[&abuse::frame(1, 5, 1, abuse::HEAD)];

@@ -1,4 +1,4 @@
-//! Limits in the path, beyond what the table they share with the tower layer has.
+//! Limits at the gateway, in addition to the table shared with the tower layer.
 
 use super::{Backend, Gateway, ok, signal, wait};
 use std::io::Write;
@@ -42,11 +42,11 @@ fn the_servers_own_fields_are_added_to() {
     let answer = gateway.get("/", "");
     let list = answer.field("ratelimit").unwrap();
     assert!(list.starts_with("\"own\";r=1, \"ours\";r=99"), "{list}");
-    // Theirs is tighter.
+    // The upstream's limit is tighter.
     assert_eq!(answer.field("x-ratelimit-remaining"), Some("1"));
 }
 
-/// Who has gone is still counted, and what they waited for is not.
+/// A request is charged even if its client disconnects before the response.
 #[test]
 fn aborted_requests_are_charged() {
     let (go, gone) = signal();
@@ -68,7 +68,7 @@ fn aborted_requests_are_charged() {
     go.send(()).unwrap();
 }
 
-/// What an answer says it cost is what it costs, as a stream of events too.
+/// The cost that a response reports is charged, also in an event stream.
 #[test]
 fn costs_are_settled_from_answers() {
     let backend = Backend::new(|seen, stream| {

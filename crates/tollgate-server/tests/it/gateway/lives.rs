@@ -1,5 +1,4 @@
-//! What requests hold while they are under way: the scenarios of the tower layer, through the
-//! gateway.
+//! The charges that requests in flight hold: the scenarios of the tower layer, through the gateway.
 
 use super::table::cases::lives::{Act, FIRST, LAST, LIVES, Life};
 use super::{Backend, Gateway, PATIENCE, read_head};
@@ -15,7 +14,7 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 
-/// How an answer that waits goes on: whether it is to end well.
+/// For each pending response: whether it completes or is aborted.
 type Orders = Arc<Mutex<HashMap<String, Receiver<bool>>>>;
 
 struct SlowGateway {
@@ -25,7 +24,7 @@ struct SlowGateway {
     clients: HashMap<&'static str, (Client, Sender<bool>)>,
 }
 
-/// Answers at once, or as a client's order says.
+/// Answers immediately, or when the client's order arrives.
 fn reply(orders: &Orders, line: &str, stream: &mut TcpStream) -> bool {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
     let name = line.split(['/', ' ']).nth(2).unwrap_or_default();
@@ -59,13 +58,13 @@ impl SlowGateway {
         self.gateway.get("/", "").status
     }
 
-    /// How many requests the gateway knows to be admitted.
+    /// The number of requests that the gateway has admitted.
     fn admitted(&self) -> u64 {
         let node = self.gateway.running().node();
         node.gate.counts().iter().map(|(_, counts)| counts.admitted).sum()
     }
 
-    /// What is left of the last limit.
+    /// The remaining units of the last limit.
     fn left(&self) -> u64 {
         let node = self.gateway.running().node();
         let rules = node.gate.rules();
@@ -88,7 +87,7 @@ impl SlowGateway {
             Act::Wait(name) => {
                 let before = self.admitted();
                 self.send(name);
-                // A client that leaves while the store decides is charged.
+                // A client that disconnects while the store decides is charged.
                 eventually(at, || self.admitted() > before);
             }
             Act::End(name) | Act::Break(name) => {
@@ -102,8 +101,8 @@ impl SlowGateway {
             Act::Leave(name) => drop(self.clients.remove(name)),
             Act::Passes => assert_eq!(self.status(), 200, "{at}"),
             Act::Refused => assert_eq!(self.status(), 429, "{at}"),
-            // The gateway learns of an end a moment after a client does, or of a client that has
-            // gone.
+            // The gateway notices the end of a response, or a client that disconnected, a moment
+            // later.
             Act::Left(left) => eventually(at, || self.left() == left),
             Act::Reached(count) => assert_eq!(self.backend.seen().len(), count, "{at}"),
         }

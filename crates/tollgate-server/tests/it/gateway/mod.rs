@@ -1,5 +1,4 @@
-//! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for
-//! byte.
+//! The gateway between raw sockets: the upstream records the exact bytes that it gets.
 
 mod abuse;
 mod answers;
@@ -48,12 +47,12 @@ use tollgate_server::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a server saw.
+/// A request that the upstream got.
 #[derive(Clone, Debug)]
 struct Seen {
     head: String,
     body: Vec<u8>,
-    /// Which of its connections it came by.
+    /// The number of its connection.
     connection: usize,
 }
 
@@ -62,21 +61,21 @@ impl Seen {
         self.head.lines().next().unwrap_or_default()
     }
 
-    /// All values of a field.
+    /// All values of a header.
     fn all(&self, name: &str) -> Vec<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         fields.filter(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1).collect()
     }
 }
 
-/// A server that answers as it is told and remembers what it was asked.
+/// An upstream that answers as the test says and records its requests.
 struct Backend {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
     connections: Arc<AtomicUsize>,
 }
 
-/// Answers a request on its connection; whether the connection goes on.
+/// Answers a request on its connection. Returns whether the connection stays open.
 type Reply = dyn Fn(&Seen, &mut TcpStream) -> bool + Send + Sync;
 
 impl Backend {
@@ -103,7 +102,7 @@ impl Backend {
         Self { address, seen, connections }
     }
 
-    /// Answers everything with 200 and a short text.
+    /// Answers every request with 200 and a short text.
     fn usual() -> Self {
         Self::new(|_, stream| ok(stream, "hello"))
     }
@@ -119,12 +118,12 @@ impl Backend {
 
 fn ok(stream: &mut TcpStream, text: &str) -> bool {
     let length = text.len();
-    // At once, as upstreams do: in pieces it would be streamed.
+    // In one write, like most upstreams: in pieces the response would be streamed.
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}");
     stream.write_all(answer.as_bytes()).is_ok()
 }
 
-/// Serves one connection of a backend. Its reading is as strict as it is simple.
+/// Serves one connection, with a simple and strict parser.
 fn attend(mut stream: TcpStream, connection: usize, seen: &Mutex<Vec<Seen>>, reply: &Reply) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     loop {
@@ -156,7 +155,7 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// A chunked body as it came, trailers included.
+/// A chunked body as received, including trailers.
 fn read_chunked(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     let mut byte = [0];
@@ -171,7 +170,7 @@ fn has_last_chunk(body: &[u8]) -> bool {
     body.starts_with(b"0\r\n") || body.windows(5).any(|part| part == b"\r\n0\r\n")
 }
 
-/// A node with a gateway, and the folder of its file.
+/// A node with a gateway, and the folder of its policy.
 struct Gateway {
     running: Option<RunningServer>,
     folder: PathBuf,
@@ -188,7 +187,7 @@ fn folder() -> PathBuf {
 }
 
 impl Gateway {
-    /// In front of one server, with more in its file.
+    /// A gateway in front of one upstream, with more lines in its policy.
     fn before(backend: &Backend, more: &str) -> Self {
         Self::new(&format!(
             "listen: {{gateway: '127.0.0.1:0'}}\nupstream: {}\n{more}\n",
@@ -215,7 +214,7 @@ impl Gateway {
         self.running().address(Front::Gateway).unwrap()
     }
 
-    /// Ends as SIGTERM would have it.
+    /// Drains the gateway, like SIGTERM.
     fn drain(mut self) {
         self.running.take().unwrap().drain();
     }
@@ -235,7 +234,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Asks once, by a connection of its own.
+/// Sends one request on a new connection.
 fn get(address: SocketAddr, path: &str, fields: &str) -> Answer {
     let mut client = connect(address);
     client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes());
@@ -248,24 +247,24 @@ fn connect(address: SocketAddr) -> Client {
     Client(stream)
 }
 
-/// A field that is not passed on, and that only the full protocol takes.
+/// A hop-by-hop header, which must not change the handling of a request.
 const LONG: &str = "keep-alive: 5\r\n";
 
-/// A head's first line, and the others in order of names.
+/// The first line of a head, and then its header lines, sorted.
 fn sorted(head: &str) -> Vec<String> {
     let mut lines: Vec<String> = head.trim_end().split("\r\n").map(str::to_owned).collect();
     lines[1..].sort();
     lines
 }
 
-/// All that comes until the other side ends.
+/// Reads until the other side closes the connection.
 fn rest(client: &mut Client) -> String {
     let mut all = Vec::new();
     client.0.read_to_end(&mut all).unwrap();
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// What lets one side of a test wait for the other.
+/// A signal from one side of a test to the other.
 fn signal() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
     let (sender, receiver) = channel();
     (sender, Arc::new(Mutex::new(receiver)))

@@ -1,5 +1,5 @@
-//! The same bytes to the gateway and to nginx: of what the gateway lets through, nginx makes the
-//! same requests with the same bodies.
+//! Differential tests: the same bytes to the gateway and to nginx. From every request that the
+//! gateway accepts, nginx must read the same requests and bodies.
 
 #[path = "../../../../tollgate-net/src/http1/tests/differential/generate.rs"]
 mod generate;
@@ -21,16 +21,16 @@ use std::{
     time::Duration,
 };
 
-/// Ends every conversation, unless a body swallows it.
+/// The last request of every conversation, unless a body contains it.
 const LAST: &[u8] = b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-/// A conversation that has been quiet for so long gets no more answers.
+/// After this much silence, a conversation has no more answers.
 const QUIET: Duration = Duration::from_millis(150);
-/// And on a machine with much else to do.
+/// The same on a busy machine.
 const QUIET_FOR_LONG: Duration = Duration::from_secs(5);
 /// Conversations of each thread.
 const CONVERSATIONS: usize = 250;
 
-/// A request as an upstream sees it: its method and path, and its body without chunks.
+/// A request as an upstream gets it: method, path, and decoded body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AskedUpstream {
     method: String,
@@ -38,25 +38,25 @@ struct AskedUpstream {
     body: Vec<u8>,
 }
 
-/// Why nginx refuses what the gateway lets through.
+/// The reason why nginx refuses a request that the gateway accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NginxReason {
-    /// nginx knows methods in upper case only.
+    /// nginx accepts only upper-case methods.
     LowerCaseMethod,
-    /// nginx has no use for the target `*`.
+    /// nginx refuses the target `*`.
     Asterisk,
-    /// nginx takes a tab before a value for a part of the value.
+    /// nginx treats a tab before a value as part of the value.
     Tab,
     /// The target names the host, and there is no `Host`.
     HostInTarget,
-    /// `Expect` is there twice.
+    /// There are two `Expect` headers.
     TwoExpects,
 }
 
 impl NginxReason {
     fn find(asked: &AskedUpstream, sent: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(sent).to_ascii_lowercase();
-        // The lines of each head, and of whatever else ends with an empty line.
+        // The lines of each head, and of any other text up to an empty line.
         let heads: Vec<Vec<&str>> =
             text.split("\r\n\r\n").map(|head| head.split("\r\n").collect()).collect();
         let count = |head: &[&str], name| head.iter().filter(|line| line.starts_with(name)).count();
@@ -83,7 +83,7 @@ impl NginxReason {
     }
 }
 
-/// An upstream that keeps what it sees and answers everything with 200.
+/// An upstream that records its requests and answers each with 200.
 #[derive(Clone)]
 struct UpstreamRecorder {
     address: SocketAddr,
@@ -145,13 +145,13 @@ fn until(stream: &mut TcpStream, end: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn exact(stream: &mut TcpStream, len: usize) -> Option<Vec<u8>> {
-    // Lengths are the client's to say: memory is for what has come.
+    // The client chooses the length, so memory grows only with received bytes.
     let mut bytes = Vec::new();
     stream.take(len as u64).read_to_end(&mut bytes).ok()?;
     (bytes.len() == len).then_some(bytes)
 }
 
-/// A running nginx before a recorder. It ends with the test.
+/// A running nginx in front of a recorder. It ends with the test.
 struct Nginx {
     child: Child,
     folder: PathBuf,
@@ -198,7 +198,7 @@ impl Drop for Nginx {
     }
 }
 
-/// What the recorder sees of a conversation that is sent to this address.
+/// The requests that the recorder gets from a conversation sent to this address.
 fn converse(
     address: SocketAddr,
     recorder: &UpstreamRecorder,
@@ -223,7 +223,7 @@ fn converse(
     std::mem::take(&mut recorder.seen.lock().unwrap())
 }
 
-/// A gateway and an nginx, each before a recorder.
+/// A gateway and an nginx, each in front of a recorder.
 struct BothProxies {
     gateway: (Gateway, UpstreamRecorder),
     nginx: (Nginx, UpstreamRecorder),
@@ -237,7 +237,7 @@ impl BothProxies {
         Self { gateway: (Gateway::new(&file), first), nginx: (Nginx::before(&second), second) }
     }
 
-    /// Why nginx does not make the same of it, or what is wrong.
+    /// The reason of a legitimate difference, or the fault.
     fn compare(&self, bytes: &[u8]) -> Result<Option<NginxReason>, String> {
         let bytes = [bytes, LAST].concat();
         self.compare_after(&bytes, QUIET).or_else(|_| self.compare_after(&bytes, QUIET_FOR_LONG))

@@ -1,4 +1,4 @@
-//! Plain requests: small, complete, and without a wait.
+//! Small requests, complete in one read.
 
 use super::{
     Backend, Gateway, LONG, PATIENCE, answers::whole, ok, read_head, signal, sorted, wait,
@@ -13,7 +13,7 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 
-/// Heads of requests, without their last line.
+/// Request heads, without their last line.
 const HEADS: [&str; 9] = [
     "GET / HTTP/1.1\r\nhost: x\r\n",
     "GET /a/b/../c%3F?d=e%20f&g HTTP/1.1\r\nHost: Example.com:8080\r\nX-User: u\r\naccept: */*\r\n",
@@ -77,7 +77,7 @@ fn refusals_are_the_same_and_the_connection_goes_on() {
     assert_eq!(backend.seen().len(), 12);
 }
 
-/// Requests that come together are answered one after the other, by whichever way.
+/// Pipelined requests are answered in order, with and without a body.
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     let backend = Backend::new(|seen, stream| ok(stream, seen.line()));
@@ -91,7 +91,7 @@ fn pipelined_requests_are_answered_in_order() {
     assert_eq!(lines, expected);
 }
 
-/// What comes while a request is under way is the next one, and no end.
+/// Bytes that arrive while a request is in flight are the next request, not a disconnect.
 #[test]
 fn requests_that_come_early_wait() {
     let (go, gone) = signal();
@@ -115,7 +115,7 @@ fn requests_that_come_early_wait() {
 fn a_client_that_leaves_takes_its_connection_to_the_server_with_it() {
     let (left, gone) = signal();
     let backend = Backend::new(move |_, stream| {
-        // Nothing is answered until the other side ends.
+        // The upstream does not answer until the gateway closes the connection.
         assert_eq!(stream.read(&mut [0]).unwrap_or_default(), 0);
         left.send(()).unwrap();
         false
@@ -128,7 +128,7 @@ fn a_client_that_leaves_takes_its_connection_to_the_server_with_it() {
     wait(&gone);
 }
 
-/// Idle connections that a server closes are closed here too, and are not asked again.
+/// The gateway closes an idle connection that the upstream has closed, and does not reuse it.
 #[test]
 fn a_connection_that_the_server_has_closed_is_not_used() {
     let (closed, gone) = signal();
@@ -136,7 +136,7 @@ fn a_connection_that_the_server_has_closed_is_not_used() {
         ok(stream, "hello");
         if seen.connection == 0 {
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            // The gateway ends its side as well, without a request.
+            // The gateway closes its side too, and sends no request.
             assert_eq!(stream.read(&mut [0]).unwrap(), 0);
             closed.send(()).unwrap();
         }
@@ -152,8 +152,7 @@ fn a_connection_that_the_server_has_closed_is_not_used() {
     assert_eq!(backend.connections.load(Ordering::SeqCst), 2);
 }
 
-/// A request by a connection that had been idle, and that ends without a byte in return, is sent
-/// again; but only once.
+/// A request on a reused connection that closes without a byte is retried, but only once.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_again() {
     let asked = AtomicUsize::new(0);
@@ -176,12 +175,11 @@ fn what_an_idle_connection_swallows_is_sent_again() {
     assert!((1..=2).contains(&count("/lost")), "{lines:?}");
 }
 
-/// Idle connections end together, as when a server restarts; the second try is not by another of
-/// them.
+/// All idle connections close together, as in a restart of the upstream: the retry uses a new one.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_by_a_new_one() {
     for way in ["", "te: trailers\r\n"] {
-        // So many that every thread of the gateway has some.
+        // Enough clients for every thread of the gateway to have some.
         const CLIENTS: usize = 12;
         let both = Arc::new(Barrier::new(CLIENTS + 1));
         let (meet, first) = (both.clone(), Mutex::new(BTreeSet::new()));
@@ -202,7 +200,7 @@ fn what_an_idle_connection_swallows_is_sent_by_a_new_one() {
     }
 }
 
-/// One connection serves both ways, one after the other.
+/// Requests with and without a body share one upstream connection.
 #[test]
 fn the_long_way_uses_connections_of_the_short_one() {
     let backend = Backend::usual();
@@ -216,7 +214,7 @@ fn the_long_way_uses_connections_of_the_short_one() {
     assert_eq!(connections, [0, 0]);
 }
 
-/// A connection by which an answer was streamed is used again.
+/// A connection is reused after a streamed response.
 #[test]
 fn unusual_answers_cost_no_connections() {
     let backend = Backend::new(|_, stream| {
@@ -229,13 +227,11 @@ fn unusual_answers_cost_no_connections() {
         client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
         assert_eq!(client.answer().body, "ok");
     }
-    // The long way may connect for itself, and the next request may be there before the stream is
-    // back.
+    // The next request may arrive before the connection is back in the pool.
     assert!(backend.connections.load(Ordering::SeqCst) <= 3);
 }
 
-/// The beginning of an answer is not kept until the rest has come. Of a head alone that is true
-/// after a moment.
+/// The gateway forwards the start of a response before the rest arrives.
 #[test]
 fn half_an_answer_is_passed_on() {
     for cut in [0, 5] {
@@ -259,7 +255,7 @@ fn half_an_answer_is_passed_on() {
     }
 }
 
-/// Servers that write twice are answered for by one way or the other.
+/// An upstream writes head and body separately.
 #[test]
 fn a_head_and_a_body_that_come_apart_are_one_answer() {
     let backend = Backend::new(move |seen, stream| {

@@ -11,8 +11,8 @@ use std::{
     thread,
 };
 
-/// A client as a balancer is one: it goes to another node where one refuses connections, and where
-/// one says that it ends.
+/// A client that behaves like a load balancer: if a node refuses a connection or closes it, it uses
+/// the other node.
 struct Shopper {
     nodes: [SocketAddr; 2],
     turn: usize,
@@ -20,7 +20,7 @@ struct Shopper {
 }
 
 impl Shopper {
-    /// Asks once; whether there was an answer of 200.
+    /// Sends one request. Returns whether the answer was 200.
     fn ask(&mut self) -> bool {
         let mut stream = loop {
             match self.stream.take() {

@@ -1,4 +1,4 @@
-//! Shedders at the gateway: what waits, what is shed, and what is given back.
+//! Shedders at the gateway: queueing, shedding and refunds.
 
 use super::{Backend, Gateway, PATIENCE, get, ok, signal, wait};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ fn gateway(backend: &Backend, more: &str) -> Gateway {
     ))
 }
 
-/// A figure of `/metrics`.
+/// A value of `/metrics`.
 fn figure(gateway: &Gateway, name: &str) -> Option<u64> {
     let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -47,7 +47,7 @@ fn a_busy_upstream_gets_no_more_than_it_can_take() {
     let first = std::thread::spawn(move || get(address, "/", "").status);
     assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
     assert_eq!(figure(&gateway, IN_FLIGHT), Some(1));
-    // The slot is taken: this one waits, and is shed.
+    // The slot is taken: this request waits, and is shed.
     let shed = get(address, "/", "");
     assert_eq!(shed.status, 503);
     assert_eq!(shed.field("x-tollgate-source"), Some("shed"));
@@ -68,7 +68,7 @@ fn a_busy_upstream_gets_no_more_than_it_can_take() {
         figure(&gateway, "tollgate_requests_total{front=\"gateway\",outcome=\"shed\"}"),
         Some(1)
     );
-    // Two requests were charged, and one was given back.
+    // Two requests were charged, and one was refunded.
     release.send(()).unwrap();
     let next = get(address, "/", "");
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_client_that_leaves_the_queue_is_forgotten() {
         client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
         drop(client);
     }
-    // While the slot is taken, each of them waits until it leaves, or is shed.
+    // The slot is taken, so each of these requests waits until its client leaves or it is shed.
     let ended = || {
         let name =
             |outcome| format!("tollgate_requests_total{{front=\"gateway\",outcome=\"{outcome}\"}}");
@@ -111,7 +111,7 @@ fn a_client_that_leaves_the_queue_is_forgotten() {
     assert_eq!(next.status, 200);
     assert!(next.field("ratelimit").unwrap().starts_with("\"a\";r=98"), "{next:?}");
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
-    // Every request that a shedder saw is counted once: two served, twenty left or shed.
+    // Every request that reached a shedder is counted once: two served, twenty left or shed.
     let by_class = |name: &str| {
         figure(&gateway, &format!("tollgate_{name}_total{{class=\"default\"}}")).unwrap()
     };
@@ -123,7 +123,7 @@ fn a_client_that_leaves_the_queue_is_forgotten() {
     assert_eq!(by_class("class_left") + shed, 20);
 }
 
-/// The kill switch of operators reaches shedders under their names.
+/// Operators can override the mode of shedders by name.
 #[test]
 fn operators_switch_shedders_as_limits() {
     let backend = Backend::usual();
@@ -162,7 +162,7 @@ fn operators_switch_shedders_as_limits() {
     assert_eq!(switch("shed%2Fother", "off"), 404);
 }
 
-/// An upstream cannot work on a request whose body has not come, so the request holds no slot.
+/// The upstream cannot work on a request whose body has not arrived, so the request holds no slot.
 #[test]
 fn a_slow_upload_holds_no_slot() {
     let (release, released) = signal();
@@ -182,14 +182,14 @@ fn a_slow_upload_holds_no_slot() {
         .collect();
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(3)));
     assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
-    // Once its body has come, the upstream works on it.
+    // Its body has arrived, so the upstream works on it.
     uploads[0].send(b"cd");
     assert!(wait_until(PATIENCE, || backend.seen().iter().any(|seen| seen.body == b"abcd")));
     assert_eq!(gateway.get("/", "").status, 503);
     release.send(()).unwrap();
     assert_eq!(uploads[0].answer().status, 200);
     assert_eq!(gateway.get("/", "").status, 200);
-    // A client that leaves in the middle takes nothing with it.
+    // A client that disconnects in the middle leaks no slot.
     drop(uploads);
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
     assert_eq!(gateway.get("/", "").status, 200);
@@ -249,7 +249,7 @@ fn a_slow_upload_over_http2_holds_no_slot() {
     others.iter().for_each(|upload| upload.send("ab").unwrap());
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(3)));
     assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
-    // Once its body has come, the upstream works on it.
+    // Its body has arrived, so the upstream works on it.
     first.send("cd").unwrap();
     drop(first);
     assert!(wait_until(PATIENCE, || backend
@@ -279,7 +279,7 @@ fn a_client_that_leaves_frees_its_slot_when_the_upstream_is_done() {
     drop(client);
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
     assert_eq!(gateway.get("/", "").status, 503, "the upstream may still work on the first");
-    // Nothing ends, so the slot is free after a second.
+    // No call ends, so the slot is free after a second.
     assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
     release.send(()).ok();
 }

@@ -1,4 +1,4 @@
-//! Top keys do not count requests as admitted that the node shed after their limits.
+//! Top keys exclude requests that the node shed after their limits admitted them.
 
 use super::{Backend, Gateway, PATIENCE, connect, get, ok, signal, wait};
 use serde_json::Value;
@@ -13,7 +13,7 @@ limits:
   - {name: per-user, key: [user], rate: 6/h, algorithm: fixed-window, show_keys: true, cost: 2}
 ";
 
-/// The user with most units by a measure, with its units and their error.
+/// The user with the most units by a measure, its units and their error.
 fn top(gateway: &Gateway, by: &str) -> Option<(String, u64, u64)> {
     let admin = gateway.running().address(Front::Admin).unwrap();
     let path = format!("/v1/top?by={by}&limit=per-user");
@@ -41,7 +41,7 @@ fn a_request_that_the_gateway_shed_was_not_admitted() {
     let address = gateway.address();
     let first = std::thread::spawn(move || get(address, "/", "x-user: a\r\n").status);
     assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
-    // Two units each: the second and the third are above 80 % when they are charged.
+    // Two units each: the second and the third request are above 80 % when charged.
     for _ in 0..2 {
         assert_eq!(get(address, "/", "x-user: a\r\n").status, 503);
     }

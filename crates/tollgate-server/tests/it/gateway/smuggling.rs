@@ -1,11 +1,11 @@
-//! Requests that two servers could delimit differently: none reaches the one behind, or all of them
-//! in one meaning.
+//! Requests whose end two servers could read differently: the upstream gets none of them, or reads
+//! them as the gateway does.
 
 use super::{Backend, Gateway, rest};
 use std::net::Shutdown;
 
-/// A case: its name, what is sent, the statuses of the answers, and the request lines that the
-/// server saw.
+/// A case: its name, the bytes sent, the statuses of the answers, and the request lines that the
+/// upstream got.
 pub(super) type Case = (&'static str, &'static [u8], &'static [u16], &'static [&'static str]);
 
 const ONE: &[&str] = &["POST / HTTP/1.1"];
@@ -75,7 +75,7 @@ pub(super) const CORPUS: &[Case] = &[
     ("PROXY line where none is", b"PROXY TCP4 1.2.3.4 1.2.3.4 80 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", &[400], NONE),
 ];
 
-/// What has not come whole is no request, and what follows it is not a part of it.
+/// An incomplete request is not forwarded, and the bytes after it are not part of it.
 #[test]
 fn a_length_that_is_too_long_is_no_request() {
     let backend = Backend::usual();
@@ -99,7 +99,7 @@ fn statuses(mut text: &str) -> Vec<u16> {
     found
 }
 
-/// A server behind would be asked for `/`, by a request that no limit on paths concerns.
+/// The upstream would serve `/` for a request that no limit on paths matches.
 #[test]
 fn a_target_that_is_no_path_goes_nowhere() {
     for (line, status) in [
@@ -155,7 +155,7 @@ fn the_corpus() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// As many answers as expected, and whatever else comes until the connection ends.
+/// Reads the expected number of answers, and all bytes until the connection closes.
 fn answers(client: &mut crate::http::Client, count: usize) -> Vec<u16> {
     let mut found = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! The table of the tower layer, through the gateway: what holds for one holds for the other.
+//! The table of the tower layer, through the gateway.
 
 #[path = "../../../../tollgate-tower/tests/it/table/mod.rs"]
 pub(super) mod cases;
@@ -15,7 +15,7 @@ use std::{
 /// An address without a listener.
 const NOBODY: &str = "store: {redis: {url: 'redis://127.0.0.1:1/0'}}";
 
-/// A gateway with the policy of a case, and a server behind it that answers as `upstream` says.
+/// A gateway with the policy of a case, in front of an upstream that answers as `upstream` says.
 struct TableGateway {
     gateway: Gateway,
     backend: Backend,
@@ -100,14 +100,14 @@ fn the_table_holds() {
     }
 }
 
-/// What an answer settles reaches a store elsewhere some time after it: those rows are not asked
-/// for in a hurry.
+/// Without the cases that settle costs: a remote store gets a settlement some time after the
+/// response.
 #[test]
 fn the_table_holds_on_redis() {
     let redis = Redis::start();
     let cases = [answers::CASES, identity::CASES, tokens::CASES];
     for (number, case) in cases.into_iter().flatten().enumerate() {
-        // Each begins with nothing counted.
+        // Each case starts with empty counts.
         let fields = format!("url: '{}', prefix: t{number}, deadline: 10s", redis.url());
         play(case, &format!("store: {{redis: {{{fields}}}}}"));
     }

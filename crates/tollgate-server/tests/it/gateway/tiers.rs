@@ -1,9 +1,9 @@
-//! Requests by tier in metrics: no client adds a value of the label.
+//! Requests by tier in metrics: clients cannot add label values.
 
 use super::{Backend, Gateway, get};
 use tollgate_observe::metrics::Front;
 
-/// The figures by tier and outcome, without zeros.
+/// The counts by tier and outcome, without zeros.
 fn figures(gateway: &Gateway) -> Vec<String> {
     let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
     let lines =

@@ -1,9 +1,9 @@
-//! TLS on both sides, through curl and openssl, and the PROXY protocol.
+//! TLS on both sides, with curl and openssl, and the PROXY protocol.
 
 use super::{Backend, Gateway};
 use std::{fs, path::Path, process::Command};
 
-/// A certificate for localhost that vouches for itself.
+/// A self-signed certificate for localhost.
 pub(super) fn certificate(folder: &Path, name: &str) {
     let path = |kind: &str| folder.join(format!("{name}.{kind}")).to_str().unwrap().to_owned();
     let made = Command::new("openssl")
@@ -23,7 +23,7 @@ pub(super) fn folder(name: &str) -> std::path::PathBuf {
     folder
 }
 
-/// What curl prints, with `arguments`, about a request to this port.
+/// The output of curl with `arguments`, for a request to this port.
 fn curl(port: u16, ca: &Path, arguments: &[&str]) -> String {
     let output = Command::new("curl")
         .args(["-sS", "--cacert", ca.to_str().unwrap(), "-o", "/dev/null"])
@@ -64,7 +64,7 @@ fn clients_speak_tls_and_certificates_are_renewed() {
     while curl(port, &folder.join("second.pem"), &[]) != "200 2" {}
 }
 
-/// With `client_ca`, clients show a certificate of an authority, and here one certificate is both.
+/// With `client_ca`, clients need a certificate of that authority. Here one certificate is both.
 #[test]
 fn clients_have_to_show_who_they_are() {
     let folder = folder("mutual");
@@ -91,7 +91,7 @@ fn clients_have_to_show_who_they_are() {
     assert_eq!(backend.seen().len(), 1);
 }
 
-/// A server that speaks TLS is believed only with a certificate that we trust.
+/// An https upstream is used only if its certificate is trusted.
 #[test]
 fn servers_have_to_show_who_they_are() {
     let folder = folder("servers");
@@ -139,13 +139,13 @@ fn whoever_the_balancer_speaks_for_is_the_peer() {
     assert_eq!(client.answer().status, 200);
     assert_eq!(backend.seen()[0].all("x-forwarded-for"), ["192.0.2.7"]);
 
-    // LOCAL: the balancer itself, with a comment.
+    // LOCAL: the load balancer's own connection, with a comment.
     let mut client = gateway.client();
     client.send(&[b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\x03abc".as_slice(), request].concat());
     assert_eq!(client.answer().status, 200);
     assert_eq!(backend.seen()[1].all("x-forwarded-for"), ["127.0.0.1"]);
 
-    // Anything else is closed without a word.
+    // Any other header closes the connection without an answer.
     let bad: [&[u8]; 4] = [
         request,
         b"PROXY TCP4 1.2.3.4 1.2.3.4 80 80\r\n",

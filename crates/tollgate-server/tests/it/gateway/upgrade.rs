@@ -1,4 +1,4 @@
-//! Connections that leave HTTP.
+//! Upgraded connections.
 
 use super::{Backend, Gateway, ok};
 use crate::http::Client;
@@ -10,7 +10,7 @@ use std::{
 const UPGRADE: &[u8] =
     b"GET /ws HTTP/1.1\r\nhost: x\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\r\n";
 
-/// Accepts an upgrade, greets, and says everything back.
+/// Accepts an upgrade, sends a greeting, and echoes all bytes.
 fn echo() -> Backend {
     Backend::new(|_, stream| {
         let text = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhi";
@@ -50,13 +50,13 @@ fn both_sides_speak_freely_after_an_upgrade() {
         client.0.read_exact(&mut got).unwrap();
         assert_eq!(got, piece);
     }
-    // The slot is held for as long as they speak.
+    // The slot is held while the connection is open.
     assert_eq!(gateway.get("/", "").status, 429);
     drop(client);
     while gateway.get("/", "").status == 429 {}
 }
 
-/// What comes before the server has agreed is not lost when it does.
+/// Bytes that arrive before the upstream accepts the upgrade are not lost.
 #[test]
 fn early_bytes_wait_for_the_upgrade() {
     let backend = echo();
@@ -69,7 +69,7 @@ fn early_bytes_wait_for_the_upgrade() {
     assert_eq!(&got, b"hi\x00early\n");
 }
 
-/// By another version of HTTP, or inside TLS, undecided requests would pass.
+/// Over another version of HTTP, or inside TLS, requests would pass without a decision.
 #[test]
 fn no_upgrade_leads_to_more_requests() {
     let backend = Backend::new(|seen, stream| match seen.all("upgrade").is_empty() {
@@ -96,7 +96,7 @@ fn no_upgrade_leads_to_more_requests() {
     assert!(seen.iter().all(|seen| seen.all("http2-settings").is_empty()));
 }
 
-/// A client that did not ask for an upgrade gets none.
+/// An upstream cannot upgrade a client that did not ask for it.
 #[test]
 fn an_upgrade_that_nobody_asked_for_is_no_answer() {
     let backend = echo();
@@ -104,8 +104,8 @@ fn an_upgrade_that_nobody_asked_for_is_no_answer() {
     assert_eq!(gateway.get("/", "").status, 502);
 }
 
-/// Agrees to an upgrade of `/ws`, after which it says everything back; answers anything else with
-/// the line it was asked by.
+/// Accepts an upgrade of `/ws` and then echoes all bytes; answers any other request with its first
+/// line.
 fn either() -> Backend {
     let echo = |stream: &mut TcpStream| {
         let text = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
@@ -128,7 +128,7 @@ fn is_echoed(client: &mut Client, bytes: &[u8]) {
     assert_eq!(got, bytes);
 }
 
-/// Requests, an upgrade that is refused, and one that is not: all by one connection.
+/// Requests, a refused upgrade and an accepted one, all on one connection.
 #[test]
 fn plain_requests_come_before_an_upgrade() {
     let backend = either();
@@ -146,8 +146,8 @@ fn plain_requests_come_before_an_upgrade() {
     assert_eq!(backend.seen().len(), 7);
 }
 
-/// Whatever comes together with requests is theirs, in order, until the upgrade, and then the other
-/// protocol's: also where it looks like a request.
+/// Pipelined bytes are requests, in order, up to the upgrade. Bytes after it belong to the other
+/// protocol, even if they look like a request.
 #[test]
 fn what_follows_an_upgrade_is_no_request() {
     const GET: &[u8] = b"GET /plain HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -168,7 +168,7 @@ fn what_follows_an_upgrade_is_no_request() {
     }
 }
 
-/// An upgrade that a limit, or the server, does not grant leaves what follows what it was.
+/// After a refused upgrade, the next bytes are HTTP requests.
 #[test]
 fn what_follows_a_refused_upgrade_is_a_request() {
     let (limit, agreed) = ("limits: [{name: a, match: {path: /ws}, rate: 0/s}]", "GET /ws");

@@ -1,9 +1,9 @@
-//! Requests with bodies that have come whole.
+//! Requests whose bodies have arrived whole.
 
 use super::{Backend, Gateway, LONG, ok, sorted};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests, without what makes them take the long way before their empty line.
+/// Requests without their last line, before which a test may add a hop-by-hop header.
 const REQUESTS: [(&str, &str); 9] = [
     (
         "POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\ncontent-type: application/json\r\n",
@@ -40,8 +40,7 @@ fn servers_see_the_same() {
     }
 }
 
-/// An answer that takes the long way is that of the request that was sent, whose body is not sent
-/// again.
+/// A streamed response belongs to its request, whose body is sent once.
 #[test]
 fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
     let backend = Backend::new(|seen, stream| {
@@ -57,7 +56,7 @@ fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
         let length = body.len();
         format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
     };
-    // The next request comes along, and by the same connection to the server where that is kept.
+    // The next request is pipelined.
     client.send([post("/unusual", "abc"), post("/next", "def")].concat().as_bytes());
     assert_eq!(client.answer().body, "ok");
     assert_eq!(client.answer().body, "POST /next HTTP/1.1");
@@ -65,8 +64,8 @@ fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
     assert_eq!(bodies, [b"abc", b"def"]);
 }
 
-/// What a server may have got is not sent again, unless it has no body and its method says that
-/// twice is once.
+/// A request that the upstream may have got is not retried, unless it has no body and its method is
+/// idempotent.
 #[test]
 fn what_an_idle_connection_swallows_is_not_sent_again() {
     for (request, times) in [
@@ -77,7 +76,7 @@ fn what_an_idle_connection_swallows_is_not_sent_again() {
         ("PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", 2),
     ] {
         let asked = AtomicUsize::new(0);
-        // The second request by the first connection is taken and not answered.
+        // The upstream reads the second request on the first connection, and does not answer it.
         let backend = Backend::new(move |seen, stream| {
             let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
             (is_first || seen.connection > 0) && ok(stream, "hello")

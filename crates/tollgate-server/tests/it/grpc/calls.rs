@@ -99,7 +99,7 @@ fn reflection_tells_what_there_is() {
     );
 }
 
-/// The status and the body of a request in HTTP/1.
+/// The status and the body of an HTTP/1 request.
 fn post(address: SocketAddr, method: &str, body: &str) -> (u16, String) {
     post_with(address, method, "content-type: application/json\r\n", body)
 }
@@ -117,8 +117,8 @@ fn post_with(address: SocketAddr, method: &str, lines: &str, body: &str) -> (u16
     (answer.status, answer.body)
 }
 
-/// Any web page can send a form or a text to any address, and JSON to a name that it rebinds to
-/// this node.
+/// A web page can send a form or a text to any address, and JSON to a name that it rebinds to this
+/// node.
 #[test]
 fn web_pages_can_spend_nothing() {
     let node = Node::start(FILE, &[]);
@@ -138,7 +138,7 @@ fn web_pages_can_spend_nothing() {
             assert_eq!(found, status, "{lines}: {text}");
             assert!(text.contains(told), "{lines}: {text}");
         }
-        // None of them counted: both units are there.
+        // None of the calls was counted: both units are left.
         assert_eq!(post(address, "POST", &body).0, 200);
         assert_eq!(post(address, "POST", &body).0, 429);
     }

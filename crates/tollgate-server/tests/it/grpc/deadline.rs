@@ -1,4 +1,4 @@
-//! How long a caller waits for a store that never answers: virtual time, so that it is exact.
+//! How long a call waits for a store that never answers. Virtual time makes it exact.
 
 use super::*;
 use std::net::TcpListener;
@@ -9,8 +9,7 @@ use tollgate::store::StoreErrorKind;
 const LIMITS: &str =
     "limits: [{name: a, key: [descriptor.user], rate: 5/h, on_store_failure: closed}]";
 
-/// A node whose store takes connections and says nothing. By itself it would be waited for for a
-/// minute.
+/// A node whose store accepts connections and never replies. Its own deadline is a minute.
 fn silent(listener: &TcpListener) -> Node {
     let address = listener.local_addr().unwrap();
     let store =
@@ -59,7 +58,7 @@ fn the_store_has_what_the_caller_leaves_it() {
     }
 }
 
-/// What a refund could not be told is no refusal, and no error either.
+/// A refund that times out is neither a refusal nor an error.
 #[test]
 fn charges_and_refunds_share_one_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,4 @@
-//! What `docs/envoy.md` has for those who come from envoyproxy/ratelimit: its files, and the call
-//! with curl.
+//! The files and the curl call of `docs/envoy.md` for users of envoyproxy/ratelimit.
 
 use super::*;
 use std::process::Command;
@@ -16,7 +15,7 @@ fn the_page_for_those_who_come_from_ratelimit_holds() {
     let file = yaml.iter().find(|block| block.starts_with("domain: mongo_cps")).unwrap();
     let policy = yaml.iter().find(|block| block.contains("ratelimit/*.yaml")).unwrap();
     let rest = policy.lines().filter(|line| !line.starts_with("listen:")).collect::<Vec<_>>();
-    // The folder is the file's own here.
+    // Here the folder is that of the policy.
     let rest = rest.join("\n").replace("ratelimit/*.yaml", "mongo*.yaml");
     let node = Node::start(&rest, &[("mongo.yaml", file)]);
     let console = blocks("```console");

@@ -1,4 +1,5 @@
-//! A store that fails, or does not answer in time, is no error: each limit does as it says.
+//! A store that fails, or does not answer in time, is not an error: each limit's failure policy
+//! decides.
 
 use super::*;
 use std::net::TcpListener;
@@ -42,7 +43,7 @@ fn a_store_that_is_not_there() {
 fn a_store_that_never_answers_keeps_no_caller_beyond_its_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = silent.local_addr().unwrap();
-    // A call that waited for the store would wait for a minute, and the breaker is for errors.
+    // A call that waited for the store would take a minute. The circuit breaker stays closed.
     let store = format!(
         "store: {{redis: {{url: 'redis://{url}', deadline: 60s, breaker: {{errors: 1000000}}}}}}"
     );
@@ -62,7 +63,7 @@ fn files_follow_the_policy_of_the_whole_file() {
     }
 }
 
-/// Of numbers that came with a descriptor a node has its share, as of its own.
+/// A node enforces its share of inline limits too.
 #[test]
 fn limits_of_callers_follow_the_policy_of_the_whole_file() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

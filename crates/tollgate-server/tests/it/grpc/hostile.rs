@@ -1,4 +1,4 @@
-//! What a client can put into a call: after an error Envoy lets the request pass.
+//! Client input in a call from Envoy: after an error, Envoy lets the request pass.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn values_that_are_not_utf8_are_decided_each_by_itself() {
         assert_eq!(code(b"key", value), OK, "{value:?} has a count of its own");
         assert_eq!(code(b"key", value), OVER_LIMIT, "{value:?}");
     }
-    // Every request takes from the limit of all, whatever its bytes.
+    // Every request is charged to the common limit, whatever its bytes.
     assert_eq!(code(b"k\xff", b"caf\xe9"), OK);
     assert_eq!(code(b"k\xff", b"caf\xe9"), OVER_LIMIT);
 }
@@ -56,7 +56,7 @@ fn long_values_are_decided_and_longer_ones_refused() {
     assert_eq!(node.invalid_calls(), 1);
 }
 
-/// Envoy passes a client's `tracestate` on in the head of its call.
+/// Envoy forwards a client's `tracestate` in the head of its call.
 #[test]
 fn a_long_trace_state_is_taken() {
     let node = Node::start(FILE, &[]);

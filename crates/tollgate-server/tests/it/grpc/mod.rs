@@ -36,16 +36,16 @@ use tollgate_server::front::grpc::{CallContext, RateLimitService};
 use tollgate_server::serve::{RunningServer, Server};
 
 const CALL: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-/// Windows of a year seldom end during a test.
+/// A window of a year rarely ends during a test.
 const YEAR: i32 = 6;
 
-/// A node in a folder of its own, which goes with it.
+/// A node in its own folder. Dropping it removes the folder.
 pub(crate) struct Node {
     pub(crate) running: RunningServer,
     pub(crate) folder: RatelimitFolder,
 }
 
-/// A folder that goes with this.
+/// A folder that is removed on drop.
 pub(crate) struct RatelimitFolder(PathBuf);
 
 impl RatelimitFolder {
@@ -74,7 +74,7 @@ impl Drop for RatelimitFolder {
 }
 
 impl Node {
-    /// With the rest of its file, and other files beside it.
+    /// A node with the rest of its policy, and other files beside it.
     pub(crate) fn start(rest: &str, files: &[(&str, &str)]) -> Self {
         let folder = RatelimitFolder::new();
         for (name, text) in files {
@@ -83,7 +83,7 @@ impl Node {
         Self::within(folder, "'127.0.0.1:0'", rest)
     }
 
-    /// In a folder with files, with its `listen.grpc` and the rest of its file.
+    /// A node in a folder with files, with its `listen.grpc` and the rest of its policy.
     pub(crate) fn within(folder: RatelimitFolder, grpc: &str, rest: &str) -> Self {
         let listen = format!("listen: {{grpc: {grpc}, http: '127.0.0.1:0', admin: '127.0.0.1:0'}}");
         fs::write(folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
@@ -103,7 +103,7 @@ impl Node {
         page.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap()
     }
 
-    /// One call of Envoy's.
+    /// One call from Envoy.
     fn ask(&self, domain: &str, descriptors: Vec<RateLimitDescriptor>) -> RateLimitResponse {
         self.ask_all(&request(domain, descriptors)).unwrap()
     }
@@ -114,7 +114,7 @@ impl Node {
     }
 }
 
-/// The response of a service that is asked without a socket.
+/// The response of a service that is called without a socket.
 pub(crate) async fn decide(
     service: &RateLimitService,
     request: &RateLimitRequest,
@@ -152,7 +152,7 @@ fn own(
     descriptor
 }
 
-/// Whether each status is OK, and what remains.
+/// For each status: whether it is OK, and the remaining units.
 fn left(response: &RateLimitResponse) -> Vec<(bool, u32)> {
     let one = |status: &DescriptorStatus| {
         assert!([OK, OVER_LIMIT].contains(&status.code), "never UNKNOWN");
@@ -167,7 +167,7 @@ fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
     headers.find(|header| header.key == name).map(|header| &*header.value)
 }
 
-/// What came back for a call.
+/// The result of a call.
 #[derive(Debug)]
 struct GrpcAnswer {
     headers: HeaderMap,
@@ -176,7 +176,7 @@ struct GrpcAnswer {
 }
 
 impl GrpcAnswer {
-    /// The message, or the status and what it says.
+    /// The message, or the status and its text.
     fn message(&self) -> Result<&[u8], (u16, String)> {
         assert_eq!(self.headers["content-type"], "application/grpc");
         let all = [&self.headers, &self.trailers];
@@ -209,7 +209,7 @@ fn call(address: SocketAddr, path: &str, body: &Bytes, fields: &[(&str, &str)]) 
     })
 }
 
-/// A call whose answer has begun.
+/// A call whose response has started.
 async fn open(
     address: SocketAddr,
     path: &str,

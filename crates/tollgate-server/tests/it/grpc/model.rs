@@ -1,6 +1,5 @@
-//! `compat: envoy` beside a model of the original, which shares nothing with it but the file: what
-//! a descriptor finds, what is counted, and what is said. Where we differ on purpose the model does
-//! too, and says so.
+//! `compat: envoy` against an independent model of the original: the rule that a descriptor finds,
+//! the counts, and the responses. The model has our deliberate differences too, and names them.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,9 +10,9 @@ use std::collections::HashMap;
 #[derive(Default)]
 struct Line {
     key: &'static str,
-    /// With a star it is a pattern.
+    /// A text with a star is a pattern.
     value: &'static str,
-    /// Requests, and seconds; none is no limit, zero seconds are unlimited.
+    /// Requests and seconds. `None` is no limit; zero seconds are unlimited.
     limit: Option<(u64, u64)>,
     name: &'static str,
     replaces: &'static str,
@@ -37,7 +36,7 @@ fn line(key: &'static str, value: &'static str, limit: (u64, u64)) -> Line {
     Line { key, value, limit: Some(limit), ..Line::default() }
 }
 
-/// Every rule at least once.
+/// A file with every kind of rule.
 fn file() -> Vec<Line> {
     let user = Line { replaces: "free", ..line("user", "", (4, 60)) };
     vec![
@@ -94,7 +93,7 @@ fn yaml(lines: &[Line], indent: usize) -> String {
     out
 }
 
-/// Where each star of a pattern may be anything.
+/// Matches a pattern in which a star is any text.
 fn fits(pattern: &[u8], value: &[u8]) -> bool {
     match pattern.split_first() {
         None => value.is_empty(),
@@ -103,7 +102,7 @@ fn fits(pattern: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// The limit at the end of a descriptor's path, and whose count it is.
+/// The limit at the end of a descriptor's path, and the key of its count.
 fn find<'a>(mut lines: &'a [Line], entries: &[Entry]) -> Option<(&'a Line, String)> {
     let mut count = String::new();
     let (mut at, mut found) = (0, None);
@@ -123,11 +122,11 @@ fn find<'a>(mut lines: &'a [Line], entries: &[Entry]) -> Option<(&'a Line, Strin
     Some((line, count))
 }
 
-/// The original's Redis: a counter for each key and window.
+/// The original's Redis: one counter for each key and window.
 #[derive(Default)]
 struct Model(HashMap<(String, u64), u64>);
 
-/// The code, the limit, what remains and the seconds until it is reset.
+/// The code, the limit, the remaining units and the seconds until the reset.
 type Said = (bool, Option<u64>, u64, u64);
 
 impl Model {
@@ -145,8 +144,8 @@ impl Model {
             one.hits_addend.map_or(u64::from(request.hits_addend.max(1)), |hits| hits.value)
         };
         let mut after = vec![0; all.len()];
-        // Everybody adds before anybody looks. There, two equal descriptors add one after the
-        // other; here, together.
+        // All descriptors add before any is checked. In the original, two equal descriptors add one
+        // after the other; here they add together.
         for refunds in [false, true] {
             let these = || {
                 let all = request.descriptors.iter().enumerate();
@@ -157,7 +156,7 @@ impl Model {
                 let count = self.0.entry(key).or_default();
                 *count = match refunds {
                     false => *count + hits(one),
-                    // The original has no refunds; ours end at nothing.
+                    // The original has no refunds; here a refund stops at zero.
                     true => count.saturating_sub(hits(one)),
                 };
             }

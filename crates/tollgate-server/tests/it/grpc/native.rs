@@ -1,4 +1,4 @@
-//! Limits of the policy, reached by descriptors.
+//! Limits of the policy, applied to descriptors.
 
 use super::response::Kind;
 use super::*;
@@ -58,8 +58,7 @@ fn a_refusal_says_why_and_charges_nobody() {
     assert_eq!(left(&node.ask("other", vec![user("ann")])), [(true, 4)], "another domain");
 }
 
-/// The limit that metadata names is the one that the headers and the body show, among equals the
-/// first.
+/// The limit in the metadata is the one in the headers and the body: of equals, the first.
 #[test]
 fn one_limit_decides_wherever_it_is_named() {
     let file = "

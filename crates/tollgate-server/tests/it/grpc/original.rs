@@ -1,5 +1,5 @@
-//! Programs that were written for envoyproxy/ratelimit find its metadata and its health check here,
-//! and no header that it does not send.
+//! Callers written for envoyproxy/ratelimit find its metadata and its health check, and no other
+//! headers.
 
 use super::*;
 use crate::http::Client;
@@ -28,7 +28,7 @@ fn node(rest: &str) -> Node {
     Node::start(&rest, &[("edge.yml", QUOTA)])
 }
 
-/// One request with HTTP/1.
+/// Sends one HTTP/1 request.
 fn http(address: SocketAddr, method: &str, path: &str, body: &str) -> crate::http::Answer {
     let mut client = Client(TcpStream::connect(address).unwrap());
     let kind = "content-type: application/json";

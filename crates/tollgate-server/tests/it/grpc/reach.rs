@@ -1,11 +1,11 @@
-//! Whatever a limit of the policy can be, descriptors reach it.
+//! Descriptors can use every kind of limit of a policy.
 
 use super::*;
 use crate::exposition::Page;
 use crate::http::Client;
 use std::net::TcpStream;
 
-/// Two units each, with every algorithm; and a tier in which there are four.
+/// Limits of two units, one for each algorithm, and a tier with four units.
 fn file() -> String {
     let mut limits = String::new();
     for algorithm in [
@@ -95,7 +95,7 @@ fn decisions_by_limits_of_callers_are_counted() {
     assert_eq!((metric("admitted"), metric("refused")), (Some(2.0), Some(1.0)));
 }
 
-/// A map looks up what a descriptor says, in clear or by its hash.
+/// A tier map looks up the value of a descriptor, in clear or by its hash.
 #[test]
 fn a_descriptor_has_the_tier_of_the_map() {
     let file = "
@@ -107,7 +107,8 @@ limits: [{name: l, key: [descriptor.key], rate: 1/365d, algorithm: gcra, tiers: 
     assert_eq!([ask("key-1"), ask("key-2"), ask("key-3")], [(true, 2), (true, 2), (true, 0)]);
 }
 
-/// A descriptor charges the candidate of its limit, a peek does not, and no answer shows it.
+/// A descriptor charges the candidate of its limit. A peek does not, and no response shows the
+/// candidate.
 #[test]
 fn candidates_are_counted() {
     let file = "limits: [{name: l, key: [descriptor.user], rate: 1/365d, algorithm: gcra, candidate: {rate: 3/365d}}]";

@@ -1,4 +1,4 @@
-//! `RateLimitResponse` as prost reads it: an oracle for the writer that ships.
+//! `RateLimitResponse` for prost: the oracle of the writer that ships.
 
 use prost::{Message, Oneof};
 
@@ -77,7 +77,7 @@ pub(crate) struct Field {
 }
 
 impl Struct {
-    /// The value of this name.
+    /// The value with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Kind> {
         let field = self.fields.iter().find(|field| field.key == name)?;
         field.value.as_ref()?.kind.as_ref()

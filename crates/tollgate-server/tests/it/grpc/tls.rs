@@ -1,4 +1,5 @@
-//! TLS on `listen.grpc`: accepted clients, renewed certificates, and what `tollgate check` says.
+//! TLS on `listen.grpc`: accepted clients, renewed certificates, and the output of `tollgate
+//! check`.
 
 use super::*;
 use std::path::Path;
@@ -11,7 +12,7 @@ pub(crate) fn authority(folder: &Path, name: &str) {
     openssl(folder, &["req", "-x509", "-subj", &format!("/CN={name}"), "-days", "2"], name, "pem");
 }
 
-/// A certificate of an authority, for these names.
+/// Issues a certificate of an authority, for these names.
 pub(crate) fn issued(folder: &Path, authority: &str, name: &str, names: &str) {
     openssl(folder, &["req", "-subj", &format!("/CN={name}")], name, "csr");
     fs::write(folder.join("ext"), format!("subjectAltName={names}")).unwrap();
@@ -37,7 +38,7 @@ fn openssl(folder: &Path, arguments: &[&str], name: &str, kind: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// Puts a certificate and its key in place of another.
+/// Replaces a certificate and its key.
 pub(crate) fn replace(folder: &Path, from: &str, to: &str) {
     for kind in ["key", "pem"] {
         fs::copy(folder.join(format!("{from}.{kind}")), folder.join("next")).unwrap();
@@ -45,7 +46,7 @@ pub(crate) fn replace(folder: &Path, from: &str, to: &str) {
     }
 }
 
-/// A server of one authority that takes clients of another.
+/// A server with a certificate of one authority, which accepts clients of another.
 pub(crate) fn certificates() -> RatelimitFolder {
     let folder = RatelimitFolder::new();
     authority(&folder, "servers");
@@ -99,7 +100,7 @@ fn certificates_and_authorities_are_renewed() {
     replace(&node.folder, "new-clients", "clients");
     while curl(&node, "new-servers.pem", Some("new-envoy")) != "200 2" {}
     assert!(curl(&node, "new-servers.pem", Some("envoy")).starts_with("000"), "no longer");
-    // A key that does not fit leaves the last good pair in force, and says so.
+    // With a key that does not match, the last good pair stays in force, and the error is reported.
     let health = &node.running.node().health;
     fs::copy(node.folder.join("envoy.key"), node.folder.join("rls.key")).unwrap();
     while !health.problems().iter().any(|(subject, _)| subject == "grpc-certificate") {

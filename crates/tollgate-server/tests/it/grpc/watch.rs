@@ -1,4 +1,4 @@
-//! Health, told whenever it changes.
+//! The health service's `Watch`: sends each change of the status.
 
 use super::*;
 use hyper::body::Incoming;
@@ -13,7 +13,7 @@ async fn watch(address: SocketAddr, service: &str) -> Incoming {
     response.into_body()
 }
 
-/// What is said next; `None` when the connection ends.
+/// The next status; `None` when the connection ends.
 async fn next(body: &mut Incoming) -> Option<i32> {
     let data = body.frame().await?.ok()?.into_data().unwrap();
     assert_eq!(data.len(), 5 + data[4] as usize, "one message a frame");
@@ -39,7 +39,7 @@ fn whoever_watches_is_told_at_once_and_of_every_change() {
     });
 }
 
-/// A node that ends says so first, and does not wait for those who watch.
+/// A node that drains sends its status first, and does not wait for watchers.
 #[test]
 fn a_drain_is_told_and_ends_the_watch() {
     let node = Node::start("drain: 1h", &[]);

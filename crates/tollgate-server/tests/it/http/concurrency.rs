@@ -1,4 +1,4 @@
-//! A limit holds however many ask at once.
+//! A limit is exact for any number of concurrent requests.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The same answers over HTTP/2, on the same port.
+//! The check API over HTTP/2, on the same port.
 
 use super::*;
 use bytes::Bytes;

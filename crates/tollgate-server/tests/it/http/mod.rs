@@ -22,7 +22,7 @@ use tollgate_net::{FrontendServer, Limits, Listener};
 use tollgate_observe::metrics::Front;
 use tollgate_server::{Node, front::http::CheckApi};
 
-/// A request that waits for longer than this has been forgotten.
+/// The longest time that a request may wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node that serves the check API.
@@ -60,7 +60,7 @@ pub(crate) fn serve_with(file: &str, limits: Limits) -> Served {
 /// A client's side of a connection.
 pub(crate) struct Client(pub(crate) TcpStream);
 
-/// What came back.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -119,7 +119,7 @@ impl Client {
         Answer { status, fields, body: String::new() }
     }
 
-    /// Whether the server ends the connection without another word.
+    /// Whether the server closes the connection without another answer.
     pub(crate) fn is_ended(&mut self) -> bool {
         matches!(self.0.read(&mut [0]), Ok(0))
     }

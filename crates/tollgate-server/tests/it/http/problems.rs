@@ -1,10 +1,10 @@
-//! Bad input gets a 4xx that names the field, whatever it is, and nothing else happens.
+//! Invalid input gets a 4xx that names the field, and has no other effect.
 
 use super::*;
 
 const FILE: &str = "limits: [{name: a, key: [user], rate: 3/h, algorithm: gcra}]";
 
-/// Request, status, `field`, and words of the detail.
+/// Request, status, `field`, and parts of the detail.
 const BAD: &[(&str, u16, &str, &str)] = &[
     ("POST /v1/chek HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}", 404, "path", "/v1/check"),
     ("GET / HTTP/1.1\r\nhost: x\r\n\r\n", 404, "path", ""),
@@ -27,7 +27,7 @@ const BAD: &[(&str, u16, &str, &str)] = &[
         "content-type",
         "curl --json",
     ),
-    // A page whose name resolves to this machine may send JSON.
+    // A web page whose name resolves to this machine could send JSON.
     (
         "POST /v1/check HTTP/1.1\r\nhost: evil.example\r\norigin: http://evil.example\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
         403,
@@ -54,7 +54,7 @@ const BAD: &[(&str, u16, &str, &str)] = &[
     ),
 ];
 
-/// Operation, body, `field`, and words of the detail.
+/// Operation, body, `field`, and parts of the detail.
 const BAD_BODIES: &[(&str, &str, &str, &str)] = &[
     ("check", "", "body", "not JSON"),
     ("check", "{", "body", "not JSON"),

@@ -1,8 +1,8 @@
-//! Whatever the head of a request has, and however its body comes: its answer is the same.
+//! The answer does not depend on further headers, nor on the way in which the body is sent.
 
 use super::*;
 
-/// Shows the same figures whenever it is asked, as long as nothing is taken.
+/// A policy whose figures do not change unless units are taken.
 const FILE: &str = "
 headers: [draft-11, x-ratelimit-delta]
 limits:
@@ -46,7 +46,7 @@ fn ask(client: &mut Client, way: &[String]) -> Answer {
 fn without_date_and_connection(mut answer: Answer) -> (u16, Vec<(String, String)>, String) {
     let dates = answer.fields.iter().filter(|field| field.0 == "date").count();
     assert_eq!(dates, 1, "{answer:?}");
-    // A connection whose client may still send an unread body ends with the answer.
+    // If the client may still send an unread body, the connection closes after the answer.
     answer.fields.retain(|field| !["date", "connection"].contains(&&*field.0));
     (answer.status, answer.fields, answer.body)
 }

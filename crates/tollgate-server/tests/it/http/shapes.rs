@@ -1,4 +1,4 @@
-//! How requests may arrive: in pieces, several at once, or with the end of the connection.
+//! Requests in pieces, pipelined, and with the end of the connection.
 
 use super::*;
 use std::net::Shutdown;

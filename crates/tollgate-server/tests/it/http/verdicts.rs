@@ -1,4 +1,4 @@
-//! What an answer says, in its status, its fields and its body.
+//! Answers: status, headers and body.
 
 use super::*;
 use crate::exposition::Page;
@@ -132,7 +132,7 @@ fn every_request_is_counted_by_what_became_of_it() {
     assert_eq!(page.value("tollgate_connections_open", &[("front", "http")]), Some(1.0));
 }
 
-/// Units of an entry, times the request's own cost; in shadow too.
+/// The cost of the matching entry, times the request's own cost; also in shadow mode.
 #[test]
 fn costs_by_match_share_one_budget() {
     let served = serve(
@@ -158,7 +158,7 @@ fn costs_by_match_share_one_budget() {
         ((json!(89), json!(false)), (json!(4), json!(false)))
     );
     assert_eq!(ask("/v1/check", "/embed", 8), ((json!(9), json!(true)), (json!(4), json!(false))));
-    // The estimate and what is settled are in units of the endpoint.
+    // Estimates and settlements are in units of the endpoint.
     let served = serve(
         "limits: [{name: units, rate: 100/h, algorithm: fixed-window, cost: [{match: {path: /embed}, units: 10}]}]",
     );

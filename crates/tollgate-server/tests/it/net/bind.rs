@@ -1,4 +1,4 @@
-//! An address that cannot be had.
+//! Addresses that cannot be bound.
 
 use tollgate_net::Listener;
 use tollgate_observe::metrics::Front;

@@ -1,4 +1,4 @@
-//! A server's end: what is under way is finished, and no more than that is waited for.
+//! A drain waits for the requests in flight, and for nothing else.
 
 use crate::http::{post, serve, serve_with};
 use std::{io::Write, net::TcpStream, time::Duration};

@@ -1,4 +1,4 @@
-//! Sockets: binding, room, silence and an orderly end.
+//! Sockets: binding, connection limits, timeouts and drains.
 
 mod bind;
 mod drain;

@@ -16,7 +16,7 @@ fn one_too_many_takes_the_place_of_the_idle() {
     while stats.open() < 4 {
         std::thread::yield_now();
     }
-    // Longer ago than the resolution of the deadlines, so that the order is plain.
+    // Longer ago than the resolution of the deadlines, so that the order is certain.
     std::thread::sleep(Limits::default().tick * 2);
     for _ in 0..8 {
         let mut client = served.client();
@@ -44,7 +44,7 @@ fn silent_clients_cost_others_nothing_and_are_closed() {
     assert!(silent.iter_mut().all(Client::is_ended));
 }
 
-/// Runs in a process of its own, whose descriptors can be few. See [`too_few_descriptors`].
+/// Runs in a separate process with few descriptors. See [`too_few_descriptors`].
 const FEW: &str = "TOLLGATE_TEST_FEW_DESCRIPTORS";
 
 #[test]
@@ -62,9 +62,9 @@ fn too_few_descriptors() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// The server and a peer that keeps every descriptor it can get share the process: one side or the
-/// other runs out, in turn, until neither can accept. When the peer lets some go, others are served
-/// as ever.
+/// The server shares its process with a peer that takes every descriptor it can get. One side or
+/// the other runs out, until neither can accept. When the peer closes some, other clients are
+/// served again.
 fn with_few_descriptors() {
     let served = serve(FILE);
     let stats = served.server.stats()[0].1.clone();

@@ -1,5 +1,4 @@
-//! Three nodes, one limit: what all of them admit together is the limit, to the request, whatever
-//! the algorithm, the cost, and how it came to it.
+//! Three nodes with one limit together admit exactly the limit, for every algorithm and cost.
 
 use super::{Member, Redis, body, until};
 use crate::http::Client;
@@ -7,7 +6,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use tollgate_observe::metrics::Front;
 
-/// Nothing comes back within a test.
+/// No limit refills during a test.
 const LIMITS: &str = "on_store_failure: closed
 limits:
   - {name: all, match: {path: /all}, rate: 300/366d, algorithm: fixed-window}
@@ -17,7 +16,7 @@ limits:
 ";
 const PATHS: [&str; 3] = ["/all", "/user", "/both"];
 
-/// How often each (user, path) was admitted by one client of one node.
+/// The number of admissions of each (user, path) for one client of one node.
 fn load(mut client: Client, seed: usize) -> BTreeMap<(usize, &'static str), u64> {
     let mut admitted = BTreeMap::new();
     for n in 0..600 {
@@ -54,7 +53,7 @@ fn together_they_admit_the_limit() {
     let of = |path: &str| [0, 1].map(|user| total.get(&(user, path)).copied().unwrap_or(0));
     assert_eq!(of("/all").iter().sum::<u64>(), 300, "{total:?}");
     assert_eq!(of("/user"), [70, 70]);
-    // Each user could have 90, but there are only 100.
+    // Each user could use 90 units, but there are only 100.
     assert_eq!(of("/both").iter().sum::<u64>(), 100, "{total:?}");
     for member in members {
         let refused = member.metric("tollgate_decisions_total{limit=\"all\",outcome=\"refused\"}");
@@ -64,8 +63,8 @@ fn together_they_admit_the_limit() {
     }
 }
 
-/// Costs of more than one, and units that come back. Buckets are not among those that give back:
-/// they return a moment less than they took.
+/// Costs above one, and refunds. Buckets are left out of the refunds: they return slightly less
+/// than they took.
 const MIXED: &str = "on_store_failure: closed
 limits:
   - {name: fixed, match: {path: /fixed}, key: [user], rate: 120/366d, algorithm: fixed-window}
@@ -86,7 +85,7 @@ const MIXED_PATHS: [(&str, u64); 7] = [
     ("/slots", 25),
 ];
 
-/// What one client of one node has, net of what it gave back, by user and path.
+/// The units of one client of one node, net of refunds, by user and path.
 fn mixed_load(mut client: Client, seed: u64) -> BTreeMap<(u64, &'static str), u64> {
     let mut held = BTreeMap::new();
     let mut chance = seed;
@@ -117,7 +116,7 @@ fn mixed_load(mut client: Client, seed: u64) -> BTreeMap<(u64, &'static str), u6
             };
             let answer = client.post(call, &end);
             assert_eq!(answer.status, 200, "{answer:?}");
-            // A slot is free when its request is over, whatever that cost.
+            // A slot is free when its request ends, whatever its cost.
             keeps = if path == "/slots" { 0 } else { left };
         }
         *held.entry((user, path)).or_default() += keeps;
@@ -128,8 +127,7 @@ fn mixed_load(mut client: Client, seed: u64) -> BTreeMap<(u64, &'static str), u6
 #[test]
 fn costs_and_reservations_from_three_nodes_add_up() {
     let redis = Redis::start();
-    // Refusals are asked for each time: what a node remembers of them may be older than what came
-    // back since.
+    // Without a deny cache: a cached refusal may be older than the last refund.
     let fields = "deadline: 30s, deny_cache: {entries: 0}";
     let members = [(); 3].map(|()| Member::start(&redis, fields, MIXED));
     members.iter().for_each(|member| until(|| member.ready().0 == 200));
@@ -149,7 +147,7 @@ fn costs_and_reservations_from_three_nodes_add_up() {
     {
         let had = total.get(&(user, path)).copied().unwrap_or(0);
         assert!(had <= limit, "{path} of {user}: {had}");
-        // What is left of it, one by one from each node in turn, until nothing is.
+        // Takes the remaining units one by one, from each node in turn.
         let ask = |n: usize| {
             let mut client = members[n % 3].client(Front::Http);
             client.post("/v1/check", &body(&user.to_string(), path)).status
@@ -159,8 +157,8 @@ fn costs_and_reservations_from_three_nodes_add_up() {
     }
 }
 
-/// The secret names the keys: nodes that agree on it count together, one that was given another
-/// counts elsewhere.
+/// The secret is part of the keys: nodes with the same secret share counts, and a node with another
+/// secret does not.
 #[test]
 fn nodes_agree_on_a_secret() {
     let redis = Redis::start();

@@ -1,4 +1,4 @@
-//! What nodes do without their store, over HTTP, and that they heal by themselves.
+//! Nodes without their store, over HTTP, and their recovery.
 
 use super::{Member, Redis, body, until};
 use crate::http::Answer;
@@ -24,13 +24,13 @@ fn source(answer: &Answer) -> String {
     answer.json()["source"].as_str().unwrap().to_owned()
 }
 
-/// The store has been gone long enough for everybody to know, or is back.
+/// Waits until the node has noticed that the store failed, or that it is back.
 fn settle(member: &Member, source_now: &str) {
     until(|| source(&ask(member, "/open")) == source_now);
 }
 
-/// Each row says who decided it; one that is closed refuses for all, and then nothing is taken from
-/// a share.
+/// Each row shows its source. A closed limit refuses the request, and then no local share is
+/// charged.
 fn several_limits_of_one_request(member: &Member) {
     let sources = |answer: &Answer| {
         let rows = answer.json()["limits"].as_array().unwrap().clone();
@@ -98,7 +98,7 @@ fn each_limit_answers_by_its_own_policy_and_heals() {
         until(|| member.ready().1["detail"].get("store").is_none());
         assert_eq!(member.metric("tollgate_breaker_open"), 0);
     }
-    // The three that the new server, which knows nothing, has for both: two went in asking.
+    // The new server has no counts, so the limit has three units; two were used above.
     let last = [0, 1].map(|n| ask(&members[n], "/closed").status);
     assert_eq!(last, [200, 429]);
 }
@@ -115,7 +115,7 @@ fn a_node_starts_without_its_store_and_is_not_ready_where_nothing_could_pass() {
     until(|| open.ready().1["detail"].get("store").is_some());
     let (status, ready) = closed.ready();
     assert_eq!((status, &ready["ready"]), (503, &false.into()));
-    // What happened when it was asked, and not that it was not.
+    // The error is that of the call, not that of an open circuit breaker.
     until(|| closed.ready().1["detail"]["store"].as_str().unwrap().contains("cannot be reached"));
     assert_eq!(open.ready().0, 200, "degraded");
     assert_eq!(ask(&closed, "/").status, 503);

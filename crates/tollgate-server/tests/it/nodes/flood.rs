@@ -1,4 +1,4 @@
-//! A flood on a refused key stays on the node.
+//! A flood on a refused key does not reach the store.
 
 use super::Redis;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
     let setup = GateSetup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // What has passed since then is taken off the deadline, so it has to be an instant of the same
-    // clock.
+    // Elapsed time is subtracted from the deadline, so the instant must come from the node's clock.
     let start_us = node.clock.now_us();
     let rules = node.gate.rules();
     let mut work = GateBuffers::default();
@@ -38,7 +37,8 @@ fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
     assert!((1..=2).contains(&calls), "{calls} calls");
     let hits = node.gate.counts()[0].1.deny_cache_hits;
     assert!(hits >= 99_998, "{hits}");
-    // What was learnt is too old by now, and two hundred ask at once: one of them asks the store.
+    // The cached refusal is too old by now. Of two hundred concurrent requests, one calls the
+    // store.
     let (before, later_us) = (redis.scripts_run(), start_us + 5_000_000);
     let check = || async {
         let mut facts = rules.facts(Default::default());

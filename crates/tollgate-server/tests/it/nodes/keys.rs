@@ -1,4 +1,4 @@
-//! Hashes of keys: the same on all nodes of a store.
+//! Hashed keys are equal on all nodes of a store.
 
 use super::{Member, Redis, body};
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn nodes_of_a_store_hash_alike_and_agree_again_when_the_store_lost_the_secret() 
     let [first, second] = &members;
     assert!(wait_until(Duration::from_secs(30), || agree(&[first, second])));
     redis::cmd("FLUSHALL").exec(&mut redis.connection().unwrap()).unwrap();
-    // The nodes that know it, and one that starts without it, agree on one.
+    // The nodes that know the secret, and a node that starts without it, agree on one secret.
     let third = Member::start(&redis, "deadline: 30s", FILE);
     assert!(wait_until(Duration::from_secs(30), || agree(&[first, second, &third])));
 }

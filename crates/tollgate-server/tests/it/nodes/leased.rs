@@ -11,14 +11,14 @@ limits:
   - {name: hot, match: {path: /hot}, key: [user], rate: 3000/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
   - {name: few, match: {path: /few}, key: [user], rate: 5/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
 ";
-/// The grace period lasts no less than this takes.
+/// The grace period is no shorter than this test.
 const STORE: &str = "deadline: 400ms, breaker: {probe: 200ms}";
 
 fn ask(member: &Member, path: &str) -> Answer {
     member.client(Front::Http).post("/v1/check", &body("a", path))
 }
 
-/// Asks until there is a lease, and answers how many were admitted.
+/// Sends requests until the node has a lease. Returns the number of admitted requests.
 fn until_leased(member: &Member) -> u64 {
     let mut admitted = 0;
     until(|| {
@@ -29,7 +29,7 @@ fn until_leased(member: &Member) -> u64 {
     admitted
 }
 
-/// What a node admits until it refuses.
+/// The number of requests that a node admits until it refuses.
 fn exhaust(mut client: Client) -> u64 {
     let (mut admitted, mut refused) = (0, 0);
     while refused < 20 {
@@ -61,7 +61,7 @@ fn nodes_decide_by_themselves_and_never_over_the_limit() {
     assert_eq!((&row["limit"], &row["remaining"]), (&3_000.into(), &0.into()));
 }
 
-/// Charges that the store itself refused, which count as decided by it.
+/// Charges that the store itself refused have the store as their source.
 fn refused_by_store(members: &[Member]) -> u64 {
     let sum = |name: &str| members.iter().map(|member| member.metric(name)).sum::<u64>();
     let refused = sum("tollgate_decisions_total{limit=\"hot\",outcome=\"refused\"}");
@@ -104,6 +104,6 @@ fn a_node_that_drains_returns_what_it_holds() {
     let Member { running, .. } = leaves;
     running.drain();
     admitted += until_leased(&stays) + exhaust(stays.client(Front::Http));
-    // Nothing of what the other held is lost.
+    // No unit of the other node's lease is lost.
     assert_eq!(admitted, 3_000);
 }

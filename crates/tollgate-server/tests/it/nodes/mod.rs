@@ -1,4 +1,4 @@
-//! Several nodes on one redis-server: Debian's package `redis-server`.
+//! Several nodes on one redis-server. Needs Debian's package `redis-server`.
 
 mod exact;
 mod failure;
@@ -22,7 +22,7 @@ use tollgate_server::serve::{RunningServer, Server};
 
 pub(crate) use tollgate_faults::redis::Redis;
 
-/// A node with its file.
+/// A node with its policy.
 pub(crate) struct Member {
     pub(crate) running: RunningServer,
     _folder: NodeFolder,
@@ -37,7 +37,8 @@ impl Drop for NodeFolder {
 }
 
 impl Member {
-    /// A node whose store is `redis`, with further fields of it and the rest of the file.
+    /// A node whose store is `redis`, with further settings of the store and the rest of the
+    /// policy.
     pub(crate) fn start(redis: &Redis, fields: &str, rest: &str) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +68,7 @@ impl Member {
         (answer.status, answer.json())
     }
 
-    /// A figure of `/metrics`.
+    /// A value of `/metrics`.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let mut client = self.client(Front::Admin);
         client.send(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -77,7 +78,7 @@ impl Member {
     }
 }
 
-/// Waits until it holds; what never holds keeps the test until it is ended.
+/// Waits until the condition holds, for as long as the test may run.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! A node with a deny cache answers as one without, the source aside.
+//! A node with a deny cache answers like a node without one, except for the source.
 
 use super::Redis;
 use serde_json::Value;
@@ -28,8 +28,8 @@ fn node(redis: &Redis, number: usize, policy: &str, cache: &str) -> Arc<Node> {
     Arc::new(Node::new(compiled, setup).unwrap())
 }
 
-/// Everything that a client is told, without where it came from: the check API's JSON, the headers
-/// of all profiles, the type of the problem.
+/// The whole answer without its source: the check API's JSON, the headers of all profiles, and the
+/// type of the problem.
 fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &str, u64)) -> Value {
     let rules = node.gate.rules();
     let mut facts = rules.facts(Default::default());
@@ -56,7 +56,7 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
     all
 }
 
-/// The same for each descriptor of a call from Envoy.
+/// The same for each descriptor of an Envoy call.
 fn told_parts(runtime: &Runtime, node: &Node, at_us: u64, users: &[&str]) -> String {
     let rules = node.gate.rules();
     let (mut parts, mut work) = (MultiCheck::default(), GateBuffers::default());
@@ -83,7 +83,7 @@ fn the_deny_cache_changes_nothing_but_the_source() {
         let start_us = plain.clock.now_us();
         let requests = [("a", "10.0.0.1", 1), ("a", "10.0.0.2", 1), ("b", "10.0.0.1", 1)];
         let wide = [("a", "10.0.0.1", 2), ("a", "10.0.0.1", 99), ("a", "10.0.0.1", 0)];
-        // What is taken later would make rows differ that are a moment old.
+        // All units are taken first: later charges would make slightly older rows differ.
         for asked in [requests[0], requests[0], ("b", "10.0.0.2", 1), ("b", "10.0.0.2", 1)] {
             let want = told(&runtime, &plain, start_us, asked);
             assert_eq!(want, told(&runtime, &cached, start_us, asked), "{policy}: {asked:?}");
@@ -105,7 +105,7 @@ fn the_deny_cache_changes_nothing_but_the_source() {
     }
 }
 
-/// Rows that this node does not know are asked for, but not without end.
+/// Rows that this node has not cached are requested from the store, up to a bound.
 #[test]
 fn a_flood_with_keys_that_nobody_knows_reaches_redis_a_few_times() {
     let redis = Redis::start();

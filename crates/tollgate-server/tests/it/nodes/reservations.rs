@@ -1,4 +1,4 @@
-//! A reservation belongs to the store: any node ends it, once.
+//! A reservation is kept in the store: any node can end it, once.
 
 use super::{Member, Redis, until};
 use crate::http::Answer;
@@ -45,8 +45,8 @@ fn peek(member: &Member) -> Answer {
     post(member, "peek", "{\"attributes\": {\"user\": \"marker-user\"}}")
 }
 
-/// The node that made a reservation frees its slot in the adaptive shedder when another one ends
-/// the reservation, and not only when it expires.
+/// If another node ends a reservation, the node that made it frees its slot in the adaptive shedder
+/// before the reservation expires.
 #[test]
 fn an_end_at_another_node_frees_the_slot_of_the_first() {
     let redis = Redis::start();
@@ -93,7 +93,7 @@ fn debts_and_expiry_are_seen_everywhere() {
     let redis = Redis::start();
     let members = [(); 2].map(|()| Member::start(&redis, "deadline: 30s", LIMITS));
     let id = reserve(&members[0], 1, "50ms");
-    // It was there when it was answered, so by now its time has passed for certain.
+    // The reservation existed when it was answered, so by now it has certainly expired.
     std::thread::sleep(std::time::Duration::from_millis(60));
     assert_eq!(cancel(&members[1], &id).status, 404);
     assert_eq!(remaining(&peek(&members[0])), [9, 2], "the charge stays, the slot is free");

@@ -1,10 +1,10 @@
-//! The least that a node needs to be allowed, as docs/operations.md says, and tiers from a hash.
+//! The least rights of a node in Redis, as documented in docs/operations.md, and tiers from a hash.
 
 use super::{Member, Redis, body, until};
 use std::path::Path;
 use tollgate_observe::metrics::Front;
 
-/// The line of the documentation, with another password.
+/// The documented line, with another password.
 fn documented(name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -80,7 +80,7 @@ limits: [{name: l, key: [user], rate: 2/366d, tiers: {pro: 5/366d}, algorithm: f
     let mut limit =
         |user: &str| client.post("/v1/peek", &body(user, "/")).json()["limits"][0]["limit"].clone();
     assert_eq!([limit("paula"), limit("otto"), limit("nobody")], [5, 2, 2]);
-    // What was found is believed for a while, and so is what was not.
+    // A tier that was found is cached for a while, and so is a missing one.
     redis::cmd("HSET").arg(&["plans", "nobody", "pro"]).exec(&mut connection).unwrap();
     redis::cmd("HDEL").arg(&["plans", "paula"]).exec(&mut connection).unwrap();
     assert_eq!([limit("paula"), limit("nobody")], [5, 2]);
@@ -105,7 +105,8 @@ fn errors(member: &Member) -> u64 {
         .sum()
 }
 
-/// A hash in Redis may hold keys in clear or hashed; to know a hash is not to know the key.
+/// A hash in Redis may have keys in clear or hashed. A client that sends the hash does not get its
+/// tier.
 #[test]
 fn tiers_of_api_keys_come_from_a_hash() {
     let redis = Redis::start();

@@ -1,4 +1,4 @@
-//! What the encoder really writes is what the description says.
+//! The encoder writes what the description says.
 
 use super::generate::answer::{Reserved, Settled, Verdict};
 use super::validator::errors;
@@ -7,7 +7,7 @@ use tollgate::MemoryStore;
 use tollgate::engine::{Gate, GateBuffers, GateSetup, ReservationEnd};
 use tollgate_server::front::http::encode;
 
-/// Every algorithm, mode and oddity.
+/// A policy with every algorithm, mode and special case.
 const POLICY: &str = r#"
 limits:
   - {name: window, key: [user], rate: 3/min}
@@ -31,7 +31,7 @@ fn parsed(mut bytes: Vec<u8>) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// Answers to many requests of a few users, with what the schema of each is called.
+/// Answers to many requests of a few users, each with the name of its schema.
 fn answers() -> Vec<(&'static str, Value)> {
     let compiled = tollgate::engine::policy::compile(POLICY.as_bytes()).unwrap();
     let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
@@ -82,7 +82,7 @@ fn real_answers_are_valid_and_hold_nothing_else() {
     }
     for ((name, answer), errors) in answers.iter().zip(errors(&answers)) {
         assert!(errors.is_empty(), "{name} {answer}\n{errors:?}");
-        // The schemas are open, so that later versions may say more; this one says what they name.
+        // The schemas are open, so that later versions may add members. This version has no others.
         let again = match *name {
             "Verdict" => serde_json::to_value(from_value::<Verdict>(answer.clone()).unwrap()),
             "Reserved" => serde_json::to_value(from_value::<Reserved>(answer.clone()).unwrap()),

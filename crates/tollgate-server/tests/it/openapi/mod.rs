@@ -1,4 +1,4 @@
-//! The description of the check API beside what the API really reads and writes.
+//! The OpenAPI description, compared with the bodies that the API reads and writes.
 
 mod answers;
 mod generate;

@@ -1,4 +1,4 @@
-//! A body is read exactly when its schema allows it.
+//! A body is accepted if and only if its schema allows it.
 
 use super::validator::errors;
 use serde_json::Value;
@@ -65,7 +65,7 @@ const BODIES: &[&str] = &[
     r#"{"op":"check"}"#,
 ];
 
-/// Separated by commas, since one has a space within and one at its end.
+/// Separated by commas, since one value contains a space and one ends with a space.
 const TTLS: &str = "1ms,0ms,3600000ms,3600001ms,2999999ms,3599999ms,30s,3600s,3601s,0s,1sec,\
     2secs,60m,61m,1min,59mins,1h,1hour,1hours,2h,007s,0h,1d,1w,1,s,1 s,1.5s,-1s,,1S,1s ";
 

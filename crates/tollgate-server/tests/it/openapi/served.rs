@@ -1,10 +1,10 @@
-//! The description over the wire, and the server under a program that knows only the description.
+//! The served description, and the server tested by a program that knows only the description.
 
 use crate::http::serve;
 use std::process::Command;
 use tollgate_server::front::http::openapi::openapi;
 
-/// Most of what is asked is admitted and some refused, whatever the program makes up.
+/// A policy that admits most generated requests and refuses some.
 const FILE: &str = r#"
 headers: [draft-11, x-ratelimit-epoch]
 limits:
@@ -30,9 +30,8 @@ fn the_description_is_served() {
     assert_eq!((answer.status, answer.field("allow")), (405, Some("GET")));
 }
 
-/// Every check that schemathesis has, over bodies that the description allows and bodies that it
-/// does not, and over chains of reserve, settle and cancel. The same seed each time, so that a
-/// failure can be looked at.
+/// Runs all checks of schemathesis, with valid and invalid bodies, and with chains of reserve,
+/// settle and cancel. The seed is fixed, so that failures are reproducible.
 #[test]
 fn schemathesis_finds_nothing() {
     let served = serve(FILE);

@@ -1,5 +1,5 @@
-//! Validates values with a program that knows nothing of us: Python's `jsonschema`, which
-//! schemathesis brings.
+//! Validates values with an independent program: Python's `jsonschema`, a dependency of
+//! schemathesis.
 
 use super::generate::document;
 use serde_json::Value;
@@ -24,7 +24,7 @@ for line in sys.stdin:
     print(json.dumps(errors))
 "##;
 
-/// What is wrong with each value, by the schema of that name.
+/// The errors of each value, by the schema with that name.
 pub(super) fn errors(values: &[(&str, Value)]) -> Vec<Vec<String>> {
     let mut input = format!("{}\n", document()["components"]);
     for (schema, value) in values {

@@ -1,10 +1,10 @@
-//! What each command answers.
+//! The replies of each command.
 
 use super::{RespClient, RespServer, Value, command};
 use std::net::TcpStream;
 use tollgate_observe::metrics::Front;
 
-/// The rows of redis-cell's table that need no time to pass.
+/// The rows of redis-cell's table in which no time passes.
 #[test]
 fn cl_throttle_answers_as_redis_cell_does() {
     let served = RespServer::new("");
@@ -24,7 +24,7 @@ fn cl_throttle_answers_as_redis_cell_does() {
         client.ask(&["CL.THROTTLE", "k", "4", "a\r\n+OK", "1"]).line(),
         "-Cell error: Store error: Couldn't parse as integer: a  +OK"
     );
-    // A key is any bytes, which is more than redis-cell survives.
+    // A key may be any bytes; some make redis-cell crash.
     client.send(b"*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\n\xff\0\n\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n1\r\n");
     assert_eq!(client.answer().line(), "0 5 4 -1 1");
     assert_eq!(client.line("GCRA f 4 1 3600"), "1 5 0 3600 18000");
@@ -88,7 +88,7 @@ fn the_second_version_of_the_protocol_has_no_maps_and_the_third_does() {
     assert_eq!(client.ask(&["COMMAND", "INFO", "nope"]), Value::Array(vec![Value::Null]));
 }
 
-/// However many commands come together, their answers are in their order.
+/// The replies to pipelined commands are in order.
 #[test]
 fn a_pipeline_is_answered_in_order() {
     let served =
@@ -162,7 +162,7 @@ fn a_drain_ends_idle_connections() {
     let address = served.address();
     let running = served.running.take().unwrap();
     let draining = std::thread::spawn(move || running.drain());
-    // Every client hears of the end, and none can connect any more.
+    // On a stop every connection is closed, and no new one is accepted.
     for client in clients {
         assert_eq!(client.rest(), "");
     }

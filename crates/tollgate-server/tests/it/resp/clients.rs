@@ -1,5 +1,4 @@
-//! Clients as people use them: redis-cli, redis-py, ioredis and redis-rs, against a node with a
-//! password.
+//! Real clients: redis-cli, redis-py, ioredis and redis-rs, against a node with a password.
 
 use super::RespServer;
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::process::Command;
 const FILE: &str = "resp: {password: hunter2}
 limits: [{name: per-user, key: [user], rate: 3/h, algorithm: gcra}]";
 
-/// Standard output of a program that has to succeed.
+/// The standard output of a program that must succeed.
 fn run(command: &mut Command, package: &str) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{error}: install {package}, or run the tests with `cargo xtask test`")
@@ -42,7 +41,7 @@ fn redis_cli() {
         "Debian's redis-tools",
     );
     assert!(wrong.starts_with("NOAUTH"), "{wrong}");
-    // As many commands as it can write, before it reads an answer.
+    // Writes as many commands as possible before it reads a reply.
     let mut pipe = Command::new("sh");
     pipe.arg("-c").arg(format!(
         "for i in $(seq 5000); do echo CL.THROTTLE pipe-$i 15 30 60; done | \

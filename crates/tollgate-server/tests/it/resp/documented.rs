@@ -1,10 +1,10 @@
-//! The conversations in the documentation, as they stand there.
+//! The conversations in the documentation, run as printed.
 
 use super::RespServer;
 use std::process::Command;
 
-/// Runs every block of `resp` in a page: `> command` and its answer in one line. `<words>` in angle
-/// brackets stand for any word; what `<id>` was the commands after it know.
+/// Runs every `resp` block of a page: `> command` and its reply on one line. Words in angle
+/// brackets stand for any word; later commands can use the value of `<id>`.
 fn run(page: &str, served: &RespServer) -> usize {
     let mut lines = 0;
     for block in page.split("```resp\n").skip(1) {
@@ -36,7 +36,7 @@ fn run(page: &str, served: &RespServer) -> usize {
     lines
 }
 
-/// The file that the page begins with.
+/// The first policy of the page.
 fn file(page: &str) -> String {
     let yaml = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     yaml.lines().filter(|line| !line.starts_with("listen:")).collect::<Vec<_>>().join("\n")
@@ -49,7 +49,7 @@ fn the_page_about_redis_cell_holds() {
     assert!(run(page, &served) >= 15);
 }
 
-/// What a block of this kind says, with the node's own port.
+/// The content of a block of this kind, with the node's port.
 fn block(page: &str, kind: &str, served: &RespServer) -> String {
     let block = page.split(&format!("```{kind}\n")).nth(1).unwrap().split("```").next().unwrap();
     assert!(block.contains("6380"), "{block}");
@@ -63,7 +63,7 @@ fn said(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Each client begins with a fresh node, as its reader does.
+/// Each client starts with a new node, like a reader of the page.
 #[test]
 fn the_programs_on_the_page_run() {
     let page = include_str!("../../../../../docs/redis-cell.md");
@@ -74,7 +74,7 @@ fn the_programs_on_the_page_run() {
     assert!(first.starts_with("$ tollgate serve --config tollgate.yaml &"), "{first}");
     let (arguments, answer) = answer.split_once('\n').unwrap();
     let mut cli = Command::new("redis-cli");
-    // Without a terminal it would leave the numbers in front away.
+    // Without a terminal, redis-cli would leave out the numbers in front.
     cli.arg("--no-raw").args(arguments.split_whitespace());
     assert_eq!(said(&mut cli), answer);
     let node = served();

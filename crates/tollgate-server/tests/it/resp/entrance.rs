@@ -39,7 +39,7 @@ fn whoever_guesses_has_to_connect_again() {
     assert_eq!(client.rest(), "");
 }
 
-/// A guess costs a connection nothing, so it costs the address.
+/// Password guesses are limited by address, since a new connection is free.
 #[test]
 fn an_address_waits_after_ten_guesses() {
     let served = RespServer::new("resp: {password: hunter2}");
@@ -47,7 +47,7 @@ fn an_address_waits_after_ten_guesses() {
         ["AUTH nope", "AUTH default nope", "HELLO 3 AUTH default nope", "AUTH other hunter2"];
     let mut wrong = 0;
     for guess in guesses.into_iter().cycle().take(40) {
-        // Each by a connection of its own: what counts is where they come from.
+        // Each guess on a new connection: the address is limited.
         let said = served.client().line(guess);
         if said == WRONG {
             wrong += 1;
@@ -55,7 +55,7 @@ fn an_address_waits_after_ten_guesses() {
             assert!(said.starts_with("-WRONGPASS too many wrong passwords from"), "{said}");
         }
     }
-    // One more for each six seconds that this took.
+    // One more guess is allowed for each six seconds that the test took.
     assert!((10..=13).contains(&wrong), "{wrong}");
     let said = served.client().line("AUTH hunter2");
     assert!(said.starts_with("-WRONGPASS too many wrong passwords from"), "not told: {said}");
@@ -74,7 +74,7 @@ fn the_password_clears_the_guesses() {
     }
 }
 
-/// Before the password, a command is as long as it takes to say it.
+/// Before the password, the length of a command is limited.
 #[test]
 fn a_stranger_gets_little_room() {
     let served = RespServer::new("resp: {password: hunter2}");

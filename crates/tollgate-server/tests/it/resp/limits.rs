@@ -138,7 +138,7 @@ fn a_reservation_is_settled_cancelled_or_kept() {
     assert_eq!(client.ask(&["TG.SETTLE", &first, "1"]).line(), conflict);
     assert!(client.ask(&["TG.SETTLE", &second.line(), "1"]).line().starts_with("0 2 2 -1 "));
 
-    // Estimated at two, and three in the end: the limit is one in debt to nobody.
+    // The estimate was two and the cost three, so the limit has a debt of one unit.
     let (_, id) = reserve(client.ask(&["TG.RESERVE", "per-user", "1", "b", "2"]));
     assert!(client.ask(&["TG.SETTLE", &id.line(), "3"]).line().starts_with("1 3 0 "));
     assert!(client.line("TG.CHECK per-user 1 b").starts_with("1 3 0 "));
@@ -153,7 +153,7 @@ fn a_shed_reservation_is_limited_and_a_settle_frees_its_slot() {
     let ask = ["TG.RESERVE", "a", "1", "ann"];
     let (answer, first) = reserve(client.ask(&ask));
     assert!(answer.starts_with("0 9 8 -1 "), "{answer}");
-    // The slot is taken: this one waits, is shed, and gets its unit back.
+    // The slot is taken: this reservation waits, is shed, and is refunded.
     let (answer, none) = reserve(client.ask(&ask));
     let parts: Vec<i64> = answer.split(' ').map(|part| part.parse().unwrap()).collect();
     assert_eq!((parts[0], none), (1, Value::Null), "{answer}");
@@ -165,7 +165,7 @@ fn a_shed_reservation_is_limited_and_a_settle_frees_its_slot() {
     assert!(client.ask(&["TG.SETTLE", &next.line(), "1", "overloaded"]).line().starts_with("0 "));
 }
 
-/// Commands before a reservation are decided before it, those after it after.
+/// Commands before and after a reservation are decided in order.
 #[test]
 fn reservations_keep_their_place_in_a_pipeline() {
     let served = RespServer::new(LIMITS);
@@ -182,7 +182,7 @@ fn reservations_keep_their_place_in_a_pipeline() {
     }
 }
 
-/// A key of CL.THROTTLE is no key of a policy, whatever it looks like.
+/// A key of `CL.THROTTLE` is never a key of a policy.
 #[test]
 fn keys_of_callers_never_meet_those_of_the_policy() {
     let served = RespServer::new(LIMITS);
@@ -195,7 +195,7 @@ fn keys_of_callers_never_meet_those_of_the_policy() {
     assert_eq!(client.line("TG.PEEK all 0"), "0 2 2 -1 0");
 }
 
-/// The key is hashed before the map is asked, whatever front end it comes by.
+/// The key is hashed before the map lookup, as in every front end.
 #[test]
 fn an_api_key_has_the_tier_of_the_map() {
     let served = RespServer::new(
@@ -217,7 +217,7 @@ limits:
   - {name: weighted, key: [user], rate: 100/h, cost: [{match: {user: vip}, units: 0}, {match: {path: /a}, units: 50}, {match: {not: {path: /b}}, units: 2}]}
 ";
 
-/// `[user]` and `[ip]` have one value each, so values come with their names.
+/// `[user]` and `[ip]` have one value each, so values need names.
 #[test]
 fn keys_in_order_take_values_by_name() {
     let served = RespServer::new(FIRST_OF);
@@ -255,7 +255,7 @@ fn a_value_that_is_given_twice_is_an_error() {
     assert!(client.line("TG.CHECK tokens 1 user=1").starts_with("0 3 2 "), "nothing was charged");
 }
 
-/// Candidates and the limits of shedders have names that nobody wrote.
+/// Candidates and limits of shedders cannot be named by clients.
 #[test]
 fn limits_of_the_programs_own_cannot_be_named() {
     let served = RespServer::new(
@@ -283,8 +283,8 @@ fn costs_by_match_see_the_key_alone() {
     assert!(client.line("TG.CHECK weighted 1 ann 9").starts_with("0 100 82 "));
 }
 
-/// `TG.CHECK` charges the candidate of its limit, also between other commands of one pipeline;
-/// `TG.PEEK` does not, and no reply shows it.
+/// `TG.CHECK` charges the candidate of its limit, also in a pipeline. `TG.PEEK` does not, and no
+/// reply shows the candidate.
 #[test]
 fn candidates_are_counted() {
     let file = "limits:

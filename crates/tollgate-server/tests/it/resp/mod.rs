@@ -19,15 +19,15 @@ use tollgate_observe::metrics::Front;
 use tollgate_server::config::Config;
 use tollgate_server::serve::{RunningServer, Server};
 
-/// A node with the front end, and its file.
+/// A node with this front end, and its policy.
 pub(crate) struct RespServer {
-    /// Until it is drained.
+    /// `None` after the drain.
     running: Option<RunningServer>,
     folder: PathBuf,
 }
 
 impl RespServer {
-    /// By the rest of the file.
+    /// A node with the rest of the policy.
     pub(crate) fn new(rest: &str) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl RespServer {
         RespClient::connect(self.address())
     }
 
-    /// Puts another file in force.
+    /// Replaces the policy.
     fn reload(&self, rest: &str) {
         let listen = "listen: {resp: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}";
         fs::write(self.folder.join("tollgate.yaml"), format!("{listen}\n{rest}")).unwrap();
@@ -68,7 +68,7 @@ impl Drop for RespServer {
     }
 }
 
-/// What a server says, of which kind it may be.
+/// A reply, by its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Simple(String),
@@ -80,7 +80,7 @@ pub(crate) enum Value {
     Map(Vec<Value>),
 }
 
-/// A client that takes nothing for granted.
+/// A client with a strict parser.
 pub(crate) struct RespClient {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
@@ -98,13 +98,13 @@ impl RespClient {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The answer to a command of these words.
+    /// The reply to a command of these words.
     pub(crate) fn ask(&mut self, words: &[&str]) -> Value {
         self.send(&command(words));
         self.answer()
     }
 
-    /// The answer to a command, as one line: integers and words apart by spaces.
+    /// The reply to a command on one line, with spaces between its elements.
     pub(crate) fn line(&mut self, words: &str) -> String {
         let words: Vec<&str> = words.split(' ').collect();
         self.ask(&words).line()
@@ -127,13 +127,13 @@ impl RespClient {
         read
     }
 
-    /// All that the server says until it ends the connection.
+    /// Reads until the server closes the connection.
     pub(crate) fn rest(mut self) -> String {
         while self.fill() > 0 {}
         String::from_utf8_lossy(&self.read).into_owned()
     }
 
-    /// The same, after this side has said that nothing more will come.
+    /// The same, after closing this side.
     pub(crate) fn finish(self) -> String {
         self.stream.shutdown(Shutdown::Write).unwrap();
         self.rest()

@@ -1,11 +1,11 @@
-//! However the bytes are cut, the answers are the same.
+//! The replies do not depend on how the bytes are split.
 
 use super::{RespServer, command};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::io::Write;
 
-/// A conversation, with something that is no command at its end more often than not.
+/// A conversation, usually with an invalid command at its end.
 fn conversation() -> impl Strategy<Value = Vec<u8>> {
     let said = prop_oneof![
         Just(b"PING\r\n".to_vec()),
@@ -30,7 +30,7 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(said, last)| [said.concat(), last].concat())
 }
 
-/// The answers but for the number of the connection, which `HELLO` tells.
+/// The replies without the connection number in the reply to `HELLO`.
 fn without_id(answers: &str) -> String {
     let parts = answers.split("$2\r\nid\r\n:").enumerate();
     parts
@@ -55,7 +55,7 @@ fn answers_do_not_depend_on_where_the_bytes_are_cut() {
             cuts.push(bytes.len());
             let mut from = 0;
             for cut in cuts {
-                // A server that has heard enough may have closed.
+                // The server may already have closed the connection.
                 let _ = pieces.stream.write_all(&bytes[from..cut]);
                 from = cut;
                 std::thread::yield_now();
@@ -66,7 +66,7 @@ fn answers_do_not_depend_on_where_the_bytes_are_cut() {
         .unwrap();
 }
 
-/// Every byte by itself.
+/// Byte by byte.
 #[test]
 fn a_conversation_byte_by_byte() {
     let served = RespServer::new("");

@@ -1,4 +1,4 @@
-//! The same on Redis, and without it.
+//! The Redis front end with a Redis store, and with a failed one.
 
 use super::{RespClient, RespServer, command};
 use crate::nodes::{Redis, until};
@@ -9,7 +9,7 @@ fn served(redis: &Redis, fields: &str, rest: &str) -> RespServer {
     RespServer::new(&format!("store: {{redis: {{url: '{}', {fields}}}}}\n{rest}", redis.url()))
 }
 
-/// Waits until the store is asked.
+/// Waits until the store is called.
 fn connected(served: &RespServer) -> RespClient {
     let mut client = served.client();
     until(|| client.line("CL.THROTTLE ready 9999 9999 1 1").starts_with("0 10000 9999"));
@@ -32,7 +32,7 @@ fn nodes_share_what_a_key_has_spent() {
     for client in &mut clients {
         assert!(client.line("CL.THROTTLE k 5 1 31622400").starts_with("1 6 0 "));
     }
-    // Another period, and the same key.
+    // The same key with another period.
     assert!(clients[0].line("CL.THROTTLE k 5 1 1 0").starts_with("1 6 0 "));
     for left in (0..5).rev() {
         let answer = clients[left % 2].line("TG.CHECK a 1 k");
@@ -42,7 +42,7 @@ fn nodes_share_what_a_key_has_spent() {
     let reserved = clients[0].line("TG.RESERVE a 1 other");
     let id = reserved.split(' ').next_back().unwrap();
     assert!(clients[1].line(&format!("TG.CANCEL {id}")).starts_with("0 5 5 -1 0"));
-    // Nothing that a client sent stands in Redis, and nothing stays there for ever.
+    // Redis has no value that a client sent, and no key without an expiry.
     let mut connection = redis.connection().unwrap();
     let keys: Vec<String> = ::redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
     assert!(keys.iter().all(|key| key.starts_with("tg:{")), "{keys:?}");
@@ -52,7 +52,7 @@ fn nodes_share_what_a_key_has_spent() {
     }
 }
 
-/// Commands that came together are one call of a script, however many keys they are about.
+/// Pipelined commands share one script call, for any number of keys.
 #[test]
 fn a_pipeline_is_one_call() {
     let redis = Redis::start();
@@ -71,7 +71,7 @@ fn a_pipeline_is_one_call() {
         assert!(client.answer().line().starts_with(&format!("0 10 {left} ")));
         assert_eq!(client.answer().line(), "PONG");
     }
-    // Two where the bytes came in two pieces.
+    // Two calls, if the bytes arrived in two pieces.
     let calls = redis.scripts_run() - before;
     assert!((1..=3).contains(&calls), "{calls} calls");
 }
@@ -96,14 +96,13 @@ fn without_the_store_each_answers_by_its_policy() {
     until(|| closed.line("CL.THROTTLE k 5 1 86400").starts_with("0 6 5 "));
 }
 
-/// A store that takes connections and says nothing is waited for until its deadline, and then each
-/// answers by its policy.
+/// A store that accepts connections and never replies: each command waits for the deadline, and
+/// then its failure policy decides.
 #[test]
 fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    // A call that waited for anything but the deadline would outlast the test:
-    // the breaker is for errors.
+    // Only the deadline can end this call: the circuit breaker stays closed.
     let store =
         format!("store: {{redis: {{url: 'redis://{address}', breaker: {{errors: 1000000}}}}}}");
     for (policy, throttled) in
@@ -111,7 +110,7 @@ fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
     {
         let served = RespServer::new(&format!("{store}\non_store_failure: {policy}\n{LIMITS}"));
         let mut client = served.client();
-        // In one write, and so one batch with one deadline.
+        // In one write, so in one batch with one deadline.
         let sent = [
             command(&["CL.THROTTLE", "k", "5", "1", "86400"]),
             command(&["TG.CHECK", "a", "1", "k"]),

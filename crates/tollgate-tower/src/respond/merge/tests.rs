@@ -1,11 +1,11 @@
-//! Our fields beside those of the service behind.
+//! Rate limit headers merged with those of the upstream.
 
 use super::super::tests::{ExpectedHeaders, ask, map, shown, toll};
 use crate::HttpDecision;
 use http::Response;
 
-/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its
-/// first request.
+/// Profiles, the upstream's headers, and the headers that the client gets. The limit is 100 a
+/// minute, at its first request.
 const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
     (
         "draft-11",
@@ -20,7 +20,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("ratelimit-policy", r#""theirs";q=10, "api";q=100;w=60"#),
         ],
     ),
-    // A list that is split over lines stays in order.
+    // A list over several lines keeps its order.
     (
         "draft-11",
         &[("ratelimit", r#""a";r=5"#), ("ratelimit", r#""b";r=6"#)],
@@ -29,7 +29,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("ratelimit-policy", r#""api";q=100;w=60"#),
         ],
     ),
-    // A line without a member is none.
+    // An empty line adds no member.
     (
         "draft-11",
         &[("ratelimit", ""), ("ratelimit-policy", "")],
@@ -43,7 +43,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("ratelimit-policy", r#""api";q=100;w=60"#),
         ],
     ),
-    // Another generation under the same names is no list: the tighter of the two stands.
+    // The same names in another generation are not a list: the tighter set wins.
     (
         "draft-11",
         &[("ratelimit", "limit=10, remaining=5, reset=9")],
@@ -54,13 +54,13 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
         &[("ratelimit", "limit=1000, remaining=500, reset=9")],
         &[("ratelimit", r#""api";r=99;t=42"#), ("ratelimit-policy", r#""api";q=100;w=60"#)],
     ),
-    // One limit only: theirs is tighter, and stays whole.
+    // Room for one limit: the upstream's set is tighter, and stays whole.
     (
         "x-ratelimit-delta",
         &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
         &[("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "9")],
     ),
-    // Ours is tighter, and nothing of theirs is left.
+    // Our set is tighter, and replaces the upstream's set.
     (
         "github",
         &[
@@ -77,7 +77,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-used", "1"),
         ],
     ),
-    // Also what our profile has no name for.
+    // Also replaces headers of the upstream that our profile does not have.
     (
         "x-ratelimit-delta",
         &[
@@ -132,8 +132,8 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-used", "500"),
         ],
     ),
-    // Quotas of another kind are no set that ours replaces, unlike a part that would be taken for
-    // one of ours.
+    // Our set replaces no quotas of other kinds, except for headers that clients would read as
+    // ours.
     (
         "x-ratelimit-delta",
         &[("x-ratelimit-remaining-tokens", "500"), ("x-ratelimit-used", "3")],
@@ -145,13 +145,13 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-reset", "42"),
         ],
     ),
-    // As much left is no reason to lose theirs.
+    // With equal remaining units, the upstream's set stays.
     (
         "draft-6",
         &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
         &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
     ),
-    // Unreadable figures are replaced.
+    // Headers that cannot be parsed are replaced.
     (
         "draft-6",
         &[("ratelimit-remaining", "lots")],
@@ -162,7 +162,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("ratelimit-reset", "42"),
         ],
     ),
-    // Policies of the older drafts are a list, whichever numbers stand beside them.
+    // In the older drafts the policy header is a list, with either set of numbers.
     (
         "draft-6",
         &[
@@ -219,7 +219,8 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("ratelimit-policy", "1000;w=60, 100;w=60"),
         ],
     ),
-    // In the others a policy belongs to the one limit that is shown, unless it comes alone.
+    // In other profiles a policy belongs to the limit that is shown, unless the policy header is
+    // alone.
     (
         "x-ratelimit-delta",
         &[("x-ratelimit-remaining", "500"), ("x-ratelimit-policy", "1000;w=60")],
@@ -240,7 +241,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-reset", "1794744060"),
         ],
     ),
-    // Policies of another generation stay alone: no client could read a list of both.
+    // Policies of another generation stay alone: no client could parse a list of both.
     (
         "draft-11",
         &[("ratelimit-policy", "10;w=60"), ("ratelimit-remaining", "5")],

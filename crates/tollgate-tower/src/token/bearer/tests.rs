@@ -53,7 +53,7 @@ fn a_jwt_is_not_absent_behind_another_scheme() {
         (b"Basic x, Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln", Err(Malformed)),
         (b"x\xa0eyJhbGciOiJub25lIn0=.e30.", Err(Malformed)),
         (b"Custom token=\"eyJhbGciOiJIUzI1NiJ9.e30.c2ln\"", Err(Malformed)),
-        // Two parts, no JSON, no algorithm.
+        // Not JWTs: two parts, no JSON, no algorithm.
         (b"Token eyJhbGciOiJIUzI1NiJ9.e30", Ok(None)),
         (b"Token api.example.com", Ok(None)),
         (b"Token e30.e30.c2ln", Ok(None)),

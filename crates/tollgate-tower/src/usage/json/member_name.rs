@@ -1,13 +1,14 @@
-//! The name of a member. Writers escape what they like in it, so it is compared without escapes.
+//! The name of a JSON member, compared after decoding its escapes: writers may escape any
+//! character.
 
-/// How much of a wanted name has come.
+/// The part of a member's name that was read, compared with the wanted name.
 #[derive(Debug, Default)]
 pub(super) struct MemberName {
-    /// Bytes that equal the wanted name's.
+    /// The number of bytes that match the wanted name.
     matched: usize,
     differs: bool,
     escape: Escape,
-    /// The first half of a character that is written in two.
+    /// The first half of a surrogate pair.
     high: Option<u16>,
 }
 
@@ -15,24 +16,24 @@ pub(super) struct MemberName {
 enum Escape {
     #[default]
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Begun,
-    /// In the four digits behind `\u`.
+    /// In the four digits after `\u`.
     Unit { digits: u8, unit: u16 },
 }
 
 impl MemberName {
-    /// Whether this is the wanted name, once it has ended.
+    /// Whether the complete name equals `wanted`.
     pub(super) fn is(&self, wanted: &[u8]) -> bool {
         !self.differs && self.high.is_none() && self.matched == wanted.len()
     }
 
-    /// Whether the next byte stands for itself, unless it begins an escape or ends the name.
+    /// Whether the next byte is outside an escape.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.escape, Escape::None)
     }
 
-    /// Whether the name ends with this byte.
+    /// Reads the next byte of the name. Returns true at the closing quote.
     pub(super) fn read(&mut self, byte: u8, wanted: &[u8]) -> bool {
         match std::mem::take(&mut self.escape) {
             Escape::None => match byte {
@@ -57,7 +58,7 @@ impl MemberName {
                         digits => self.escape = Escape::Unit { digits: digits + 1, unit },
                     }
                 }
-                // Not an escape, so the name is on no path.
+                // Invalid escape: no wanted name has it.
                 None => {
                     self.differs = true;
                     return self.read(byte, wanted);

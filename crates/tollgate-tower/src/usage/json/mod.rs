@@ -5,20 +5,19 @@ mod member_name;
 use member_name::MemberName;
 use std::ops::Range;
 
-/// Follows a path of names through objects. What is not on the path is skipped by counting
-/// brackets, so the depth of a value costs nothing. Values that follow each other, as in lines of
-/// JSON, are read one after the other.
+/// Follows a path of names through objects. Skips everything else by counting brackets, so deep
+/// nesting needs no memory. Reads a sequence of values, such as JSON lines, one after the other.
 #[derive(Debug)]
 pub(crate) struct JsonPathReader {
     /// The names, with dots between them.
     path: Box<str>,
-    /// How many names the path has.
+    /// The number of names in the path.
     length: usize,
-    /// Objects entered along the path.
+    /// The number of objects entered along the path.
     on_path: usize,
-    /// Where the name that is wanted in the last of these objects lies in `path`.
+    /// The range in `path` of the name that is wanted in the innermost of these objects.
     wanted: Range<usize>,
-    /// Objects and arrays entered in all.
+    /// The number of objects and arrays entered in all.
     depth: u64,
     state: JsonState,
     name: MemberName,
@@ -30,17 +29,17 @@ pub(crate) struct JsonPathReader {
 enum JsonState {
     /// Between values, and between members of an object on the path.
     Between,
-    /// In the name of a member.
+    /// In a member's name.
     Name,
-    /// Behind a name, up to the value; whether the name is on the path.
+    /// Between a name and its value; `wanted`: the name is on the path.
     Value { wanted: bool },
-    /// In a number at the end of the path.
+    /// In the number at the end of the path.
     Number,
-    /// In a text that is no name.
+    /// In a string that is not a name.
     Text { escaped: bool },
 }
 
-/// A number so far.
+/// The digits of a number read so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Number {
     whole: u64,
@@ -63,7 +62,7 @@ impl JsonPathReader {
         }
     }
 
-    /// Forgets where it was; the figure stays.
+    /// Starts at the top level again, and keeps the figure found so far.
     pub(crate) fn restart(&mut self) {
         self.found = self.found();
         (self.on_path, self.depth, self.state, self.number) = (0, 0, JsonState::Between, None);
@@ -76,7 +75,7 @@ impl JsonPathReader {
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            // Runs of bytes that change nothing are read at once.
+            // Bytes that do not change the state are skipped in one step.
             let run = match self.state {
                 JsonState::Text { escaped: false } => run(rest, is_quote_or_escape),
                 JsonState::Name if self.name.is_plain() => run(rest, is_quote_or_escape),
@@ -102,7 +101,7 @@ impl JsonPathReader {
         }
     }
 
-    /// Whether the members that follow are those of an object on the path.
+    /// Whether the next members belong to an object on the path.
     fn is_on_path(&self) -> bool {
         self.on_path > 0 && self.depth == self.on_path as u64
     }
@@ -143,7 +142,7 @@ impl JsonPathReader {
         }
     }
 
-    /// Where the name of this number lies in the path.
+    /// The range in `path` of the name with this index.
     fn segment(&self, number: usize) -> Range<usize> {
         let mut start = 0;
         for (index, name) in self.path.as_bytes().split(|byte| *byte == b'.').enumerate() {
@@ -170,7 +169,7 @@ impl JsonPathReader {
             }
             byte => {
                 self.state = JsonState::Between;
-                // Anything else is a value to be skipped: a text, brackets, a word, a number.
+                // Any other value is skipped: a string, brackets, a literal, a number.
                 match byte {
                     b'"' => self.state = JsonState::Text { escaped: false },
                     byte => self.between(byte),
@@ -190,7 +189,7 @@ impl JsonPathReader {
             }
             b'.' if !number.in_fraction => number.in_fraction = true,
             b'e' | b'E' | b'+' | b'-' | b'.' => {
-                // Exponents and signs are not counts.
+                // A number with an exponent or a sign is not a count.
                 self.number = None;
                 self.state = JsonState::Between;
             }
@@ -204,7 +203,7 @@ impl JsonPathReader {
     }
 }
 
-/// How many bytes come before one that ends a run.
+/// The number of bytes before one that ends a run.
 fn run(bytes: &[u8], is_end: impl Fn(&u8) -> bool) -> usize {
     bytes.iter().position(is_end).unwrap_or(bytes.len())
 }

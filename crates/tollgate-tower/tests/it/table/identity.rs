@@ -1,8 +1,8 @@
-//! Whose request it is.
+//! The identity of a client: keys, tiers and addresses.
 
 use super::{AMBIGUOUS, BASE, Case, Fields, PASSED, REFUSED, Step};
 
-// Signed with HS256, save one that says it needs no signature.
+// Tokens signed with HS256, except for one with `alg` `none`.
 const SUB_1: Fields = &[(
     "authorization",
     "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIiwiYXVkIjoidXMifQ.r2fp4pOzbH48ZhNTZBz259IyvcPpqfifPJnft6Jxn9s",
@@ -64,7 +64,7 @@ pub(crate) const CASES: &[Case] = &[
             Step { fields: &[("x-api-key", "key-2")], ..REFUSED },
             Step { fields: &[("x-api-key", "key-3")], ..PASSED },
             Step { fields: &[("x-api-key", "key-3")], ..REFUSED },
-            // To know a hash is not to know the key.
+            // A client that knows the hash does not know the key.
             Step {
                 fields: &[(
                     "x-api-key",

@@ -1,37 +1,38 @@
-//! What requests hold while they are under way, and what frees it.
+//! The charges that requests in flight hold, and what frees them.
 
-/// A policy, and what several clients do under it.
+/// A policy, and the actions of several clients under it.
 pub(crate) struct Life {
     pub(crate) name: &'static str,
     pub(crate) policy: &'static str,
     pub(crate) acts: &'static [Act],
 }
 
-/// What happens, or what holds then. Clients have names.
+/// An action, or an expectation. Clients have names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// A client asks, and has the head of its answer and [`FIRST`]. The rest waits.
+    /// A client sends a request, and gets the head of the response and [`FIRST`]. The rest follows
+    /// later.
     Begin(&'static str),
-    /// A client asks and is held back.
+    /// A client sends a request, which is delayed.
     Wait(&'static str),
-    /// The service sends [`LAST`] and ends its answer, and the client has all of it.
+    /// The service sends [`LAST`] and ends the response, and the client gets all of it.
     End(&'static str),
-    /// The client goes.
+    /// The client disconnects.
     Leave(&'static str),
-    /// The service breaks off, and the client learns of it.
+    /// The service aborts the response, and the client sees the error.
     Break(&'static str),
-    /// Somebody else asks and has an answer.
+    /// Another client sends a request and gets a response.
     Passes,
-    /// Somebody else asks and is refused.
+    /// Another client sends a request and is refused.
     Refused,
-    /// So much is left of the last limit.
+    /// The remaining units of the last limit.
     Left(u64),
-    /// So many requests have reached the service.
+    /// The number of requests that reached the service.
     Reached(usize),
 }
 use Act::{Begin, Break, End, Leave, Left, Passes, Reached, Refused, Wait};
 
-/// An answer under way, and its end.
+/// A response that is not complete, and its end.
 pub(crate) const FIRST: &str = "{\"n\": 4";
 pub(crate) const LAST: &str = "2}";
 

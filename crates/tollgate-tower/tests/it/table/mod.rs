@@ -1,7 +1,7 @@
-//! Requests, answers of a service behind, and what clients get: one table for the layer and for the
-//! gateway, which compiles it into its own tests.
+//! Requests, upstream responses, and the responses that clients get. One table for the layer and
+//! for the gateway, whose tests compile it too.
 //!
-//! Nothing in it depends on the time of day: the limits refill in a year.
+//! No case depends on the time of day: the limits refill in a year.
 
 pub(crate) mod answers;
 pub(crate) mod failing;
@@ -11,32 +11,32 @@ pub(crate) mod settled;
 pub(crate) mod shed;
 pub(crate) mod tokens;
 
-/// A policy, and what happens under it, in order.
+/// A policy, and steps under it, in order.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// The file, without listeners, upstream and store.
+    /// The policy, without listeners, upstream and store.
     pub(crate) policy: &'static str,
-    /// What the file that `jwt.keys` names has in it.
+    /// The content of the file that `jwt.keys` names.
     pub(crate) keys: Option<(&'static str, &'static str)>,
-    /// Whether the store cannot be reached.
+    /// Whether the store is unreachable.
     pub(crate) storeless: bool,
     pub(crate) steps: &'static [Step],
 }
 
-/// One request from 127.0.0.1, and its answer.
+/// One request from 127.0.0.1, and its response.
 pub(crate) struct Step {
     /// Method and target.
     pub(crate) request: &'static str,
     pub(crate) fields: Fields,
-    /// What the service behind answers, should it be asked: status, fields, body.
+    /// The response of the upstream, if it gets the request: status, headers, body.
     pub(crate) upstream: (u16, Fields, &'static str),
-    /// Whether it should be.
+    /// Whether the upstream gets the request.
     pub(crate) passes: bool,
-    /// What the client gets.
+    /// The status that the client gets.
     pub(crate) status: u16,
-    /// Fields of the answer: the whole value, or that there is none.
+    /// Headers of the response: the whole value, or `None` for an absent header.
     pub(crate) answered: &'static [(&'static str, Option<&'static str>)],
-    /// Fields of the request as the service behind sees them.
+    /// Headers of the request that the upstream gets.
     pub(crate) seen: &'static [(&'static str, Option<&'static str>)],
     pub(crate) body: Option<&'static str>,
 }
@@ -45,10 +45,10 @@ pub(crate) type Fields = &'static [(&'static str, &'static str)];
 
 const OK: (u16, Fields, &str) = (200, &[], "hello");
 
-/// Nothing special about it.
+/// A step with defaults.
 const BASE: Case = Case { name: "", policy: "", keys: None, storeless: false, steps: &[] };
 
-/// Admitted, with nothing special about it.
+/// An admitted request with defaults.
 const PASSED: Step = Step {
     request: "GET /",
     fields: &[],
@@ -60,28 +60,28 @@ const PASSED: Step = Step {
     body: Some("hello"),
 };
 
-/// Refused, with nothing special about it.
+/// A refused request with defaults.
 const REFUSED: Step = Step { status: 429, passes: false, body: None, ..PASSED };
 
-/// Refused because a service could read it in another way than it would be counted.
+/// A request that is refused because a service could read it in another way than it is counted.
 const AMBIGUOUS: Step = Step {
     status: 400,
     answered: &[("content-type", Some("application/problem+json"))],
     ..REFUSED
 };
 
-/// What came of a step. Names are in lower case.
+/// The outcome of a step. Names are in lower case.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
     pub(crate) answered: Vec<(String, String)>,
     pub(crate) body: String,
-    /// The request as the service behind saw it, its target called `:path`.
+    /// The request that the upstream got; `:path` is its target.
     pub(crate) seen: Option<Vec<(String, String)>>,
 }
 
 impl Step {
-    /// Compares what came with what should.
+    /// Compares the result with the expectation.
     #[track_caller]
     pub(crate) fn check(&self, at: &str, got: &Got) {
         assert_eq!(got.status, self.status, "{at}: {got:?}");
@@ -89,7 +89,7 @@ impl Step {
             assert_eq!(find(&got.answered, name), *expected, "{at}: {name} of the answer: {got:?}");
         }
         if let Some(body) = self.body {
-            // How long to wait depends on the time of day; the header and the body agree on it.
+            // The wait depends on the time of day; the header and the body agree on it.
             let wait = find(&got.answered, "retry-after").unwrap_or_default();
             assert_eq!(got.body, body.replace("RETRY_AFTER", wait), "{at}");
         }

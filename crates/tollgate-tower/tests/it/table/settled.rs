@@ -1,4 +1,4 @@
-//! What an answer makes of its request's charges.
+//! Responses that change the charges of their requests.
 
 use super::{BASE, Case, Fields, PASSED, REFUSED, Step};
 

@@ -1,4 +1,4 @@
-//! Tokens that count, tokens that do not, and tokens that are not there.
+//! Valid tokens, invalid tokens, and requests without a token.
 
 use super::{BASE, Case, Fields, PASSED, REFUSED, Step};
 
@@ -136,7 +136,7 @@ pub(crate) const CASES: &[Case] = &[
                 answered: &[("x-tollgate-reason", Some("token-malformed"))],
                 ..REFUSED
             },
-            // Nothing that could be a token: the claim is missing, and the limit does not apply.
+            // No token: the claim is missing, and the limit does not apply.
             Step { fields: BASIC, answered: &[("ratelimit", None)], ..PASSED },
             Step { fields: NO_SUB, answered: &[("ratelimit", None)], ..PASSED },
             Step { answered: &[("ratelimit", None)], ..PASSED },
@@ -212,7 +212,7 @@ pub(crate) const CASES: &[Case] = &[
             },
             Step { request: "GET /other", fields: EXPIRED, ..PASSED },
             Step { request: "GET /free", fields: PRO, ..PASSED },
-            // An exception has to be proved: the limit counts.
+            // An exclusion needs a verified value, so the limit applies.
             Step { request: "GET /all", fields: EXPIRED, ..PASSED },
             Step { request: "GET /all", fields: EXPIRED, ..PASSED },
             Step {

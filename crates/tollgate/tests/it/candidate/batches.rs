@@ -1,5 +1,5 @@
-//! Candidates in batches of single checks and in checks of several descriptors: counted as in a
-//! check, and in no answer.
+//! Candidates in batches and in checks of several descriptors: they are counted as in single
+//! checks, and no answer shows them.
 
 use super::{TRIALS, TrialStep, fixed_steps};
 use crate::faulty_store::Faulty;
@@ -33,7 +33,7 @@ fn counts<S: LeaseStore>(gate: &Gate<S>) -> CandidateCounts {
     gate.candidate_counts()[0].1
 }
 
-/// What remains of the limit at `index` and of its candidate.
+/// The remaining units of the limit at `index` and of its candidate.
 fn left<S: LeaseStore>(gate: &Gate<S>, values: &[(&str, &str)], index: usize) -> (u64, u64) {
     let rules = gate.rules();
     let explained =
@@ -42,7 +42,7 @@ fn left<S: LeaseStore>(gate: &Gate<S>, values: &[(&str, &str)], index: usize) ->
     (decision.row.outcome.remaining, decision.candidate.unwrap().outcome.remaining)
 }
 
-/// A selection as the Redis commands make it.
+/// A selection as the Redis commands create it.
 fn select<S: LeaseStore>(gate: &Gate<S>, limit: usize, facts: &Facts<'_>, cost: u64) -> Selection {
     let (rules, mut selection) = (gate.rules(), Selection::default());
     rules.policy().select_one(limit, facts, cost, &mut selection);
@@ -59,8 +59,8 @@ fn values(step: &TrialStep) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Batches and descriptors decide and count what single checks do, for every pair of a limit and
-/// its candidate.
+/// Batches and descriptors decide and count like single checks, for every pair of a limit and its
+/// candidate.
 #[test]
 fn every_way_to_ask_counts_the_same() {
     for (n, [limit, candidate, _]) in TRIALS.iter().enumerate() {
@@ -99,8 +99,8 @@ fn every_way_to_ask_counts_the_same() {
     }
 }
 
-/// Rows stay with their checks where candidates stand between the limits, and where the deny cache
-/// or no limit at all answers some of them.
+/// Each check gets its own rows, also with candidates between the limits, and if the deny cache or
+/// no limit answers some checks.
 #[test]
 fn a_batch_of_all_kinds_keeps_its_order() {
     let file = format!("{USER}  - {{name: ip, key: [ip], rate: 2/h}}\n");

@@ -18,7 +18,8 @@ fn open(cluster: &Cluster, prefix: &str, file: &str) -> Gate<RedisStore> {
     Gate::new(setup(file), store).unwrap()
 }
 
-/// What remains of each limit, or of its candidate if it has one, for the client of this step.
+/// The remaining units of each limit, or of its candidate if it has one, for the client of this
+/// step.
 async fn left<S: LeaseStore>(gate: &Gate<S>, at_us: u64, step: &TrialStep) -> Vec<u64> {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
@@ -33,8 +34,8 @@ async fn left<S: LeaseStore>(gate: &Gate<S>, at_us: u64, step: &TrialStep) -> Ve
         .collect()
 }
 
-/// Several calls decide one request. A candidate that one of them charged is given back where
-/// another one refuses, and nobody waits for that, so each step ends when the counts agree.
+/// Several calls decide one request. If another call refuses, a charged candidate is given back in
+/// the background. So each step waits until the counts agree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outcomes_over_slots_are_those_of_two_engines() {
     let cluster = Cluster::start(Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! The verbs with a future, on a store that takes its time and can fail.
+//! The async methods, on a slow store that can fail.
 
 use super::{SECOND, gcra};
 use crate::faulty_store::Faulty;

@@ -1,5 +1,5 @@
-//! The bound against an adversary: one that tries everything at a few instants, and one that is
-//! greedy at all of them.
+//! The bound against two adversaries: an exhaustive one at a few instants, and a greedy one at all
+//! instants.
 
 use super::RATES;
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use tollgate::Quota;
 use tollgate::quota::Algorithm;
 use tollgate_core::{Algorithm as _, Intent, LimitParams, LimitState, Rate, algorithm as core};
 
-/// A quota, and the numbers that it comes to: made apart from it, so that the bound is held against
-/// what the core decides.
+/// A quota and its parameters. They are built separately, so that the bound is tested against the
+/// decisions of the core.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     quota: Quota,
@@ -71,7 +71,7 @@ impl Case {
         self.params.decide(state, now_us, 0, Intent::Peek).remaining
     }
 
-    /// Takes all there is at `from_us`, and again whenever there is more, until before `from_us +
+    /// Takes all units at `from_us`, and again whenever units are back, until before `from_us +
     /// instants`.
     fn greedy(&self, from_us: u64, instants: u64) -> u64 {
         let (mut state, mut now_us, mut taken) = (LimitState::New, from_us, 0);
@@ -89,8 +89,8 @@ impl Case {
     }
 }
 
-/// Every way to take any number of units at each of these instants, and the most taken from each to
-/// each.
+/// Tries every number of units at each instant. Returns the most units taken between each pair of
+/// instants.
 fn exhaust(case: &Case, instants: &[u64]) -> Vec<(u64, u64)> {
     let mut reachable = vec![LimitState::New];
     let mut found = Vec::new();
@@ -132,7 +132,7 @@ proptest! {
         places in prop::collection::btree_set((0..3_u64, 0..6_usize), 3..7),
     ) {
         let period = case.period_us;
-        // Around boundaries and half-way, where there is something to gain.
+        // Around boundaries and half-way between them, where an adversary gains most.
         let offsets = [0, 1, 2, period / 2, period - 2, period - 1];
         let instants = places.iter().map(|&(window, at)| (9 + window) * period + offsets[at]);
         for (window, taken) in exhaust(&case, &instants.collect::<Vec<_>>()) {
@@ -148,7 +148,7 @@ proptest! {
     ) {
         let (count, period) = (case.count, case.period_us);
         let window = (period * share / 1_000).max(1);
-        // The last instant of a window, since there the next one is nearest.
+        // The last instant of a window, closest to the next one.
         let reached = case.greedy(9 * period + period - 1, window);
         let bound = case.bound(window);
         prop_assert!(reached <= bound);
@@ -176,7 +176,7 @@ fn the_figures_that_people_quote() {
     assert_eq!(Quota::concurrency(5).bound(minute), None);
 }
 
-/// Where one microsecond is worth a unit, each of them shows.
+/// If a microsecond is worth a unit, each one matters.
 #[test]
 fn every_microsecond_counts() {
     for algorithm in RATES {
@@ -201,7 +201,7 @@ fn the_ends_of_the_range() {
     }
 }
 
-/// What the README and the reference say that a minute of `100/min` can see.
+/// The bounds of `100/min` for one minute, as in the README and the reference.
 #[test]
 fn the_pages_say_what_the_bound_is() {
     for (page, column) in [("README.md", 4), ("docs/reference.md", 3)] {

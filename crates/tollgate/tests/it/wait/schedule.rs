@@ -1,4 +1,4 @@
-//! Any schedule of waiters who come, wait, leave and are late: what must hold for all of them.
+//! Random schedules of waiters that arrive, wait, leave and time out: invariants for all of them.
 
 use super::MS;
 use crate::quota::RATES;
@@ -17,7 +17,7 @@ struct Visit {
     cost: u64,
     arrives: Duration,
     within: Duration,
-    /// After how long it leaves whatever happened.
+    /// The time after which the waiter leaves in any case.
     leaves: Option<Duration>,
 }
 
@@ -29,11 +29,11 @@ enum Fate {
     Left,
 }
 
-/// A visit, its fate, and when that was known.
+/// A visit, its outcome, and the time of the outcome.
 type Record = (Visit, Fate, Duration);
 
 fn visits() -> impl Strategy<Value = Vec<Visit>> {
-    // Coarse instants, so that much happens at once.
+    // Coarse instants, so that many events coincide.
     let ms = |n: u32| (0..n).prop_map(|n| MS * 10 * n);
     let visit = (0..2_u8, 0..4_u64, ms(60), ms(80), prop::option::weighted(0.3, ms(40)));
     let visit = visit.prop_map(|(key, cost, arrives, within, leaves)| Visit {
@@ -53,8 +53,8 @@ fn quotas() -> impl Strategy<Value = Quota> {
     })
 }
 
-/// Runs the visits in virtual time, and lists them in the order in which their fate was known; then
-/// what each of the two keys has left.
+/// Runs the visits in virtual time. Returns them in the order of their outcomes, and the units left
+/// of both keys.
 fn run(quota: Quota, visits: &[Visit]) -> (Vec<Record>, [u64; 2]) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
@@ -102,11 +102,11 @@ proptest! {
             let of_key: Vec<&Record> = records.iter().filter(|record| record.0.key == key).collect();
             let admitted: Vec<&&Record> =
                 of_key.iter().filter(|record| record.1 == Fate::Admitted).collect();
-            // In the order in which they came. Among those who came at one instant any order will
-            // do.
+            // In the order of arrival. Waiters that arrive at one instant may be admitted in any
+            // order.
             let came: Vec<Duration> = admitted.iter().map(|record| record.0.arrives).collect();
             prop_assert!(came.is_sorted(), "{:?}", admitted);
-            // Within the quota.
+            // The admissions fit the quota.
             for (at, first) in admitted.iter().enumerate() {
                 let mut units = 0;
                 for record in &admitted[at..] {
@@ -129,7 +129,8 @@ proptest! {
         }
     }
 
-    /// Those who left or were refused have taken nothing: what is left is what those admitted left.
+    /// Waiters that left or were refused were not charged: the units left follow from the
+    /// admissions alone.
     #[test]
     fn only_the_admitted_take(visits in visits()) {
         let day = Quota::per_day(30).with_algorithm(Algorithm::SlidingLog).unwrap();
@@ -150,6 +151,6 @@ fn a_schedule_can_fill_the_line() {
     let quota = Quota::per_second(1).with_burst(1).unwrap();
     let (records, _) = run(quota, &vec![visit; 9]);
     let full = records.iter().filter(|record| record.1 == Fate::LineFull).count();
-    // The first is admitted at once, or is one of those in line when the rest come.
+    // The first is admitted at once, or is in the line when the others arrive.
     assert!((4..=5).contains(&full), "{records:?}");
 }

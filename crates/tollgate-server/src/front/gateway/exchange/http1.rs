@@ -254,7 +254,7 @@ async fn send_request(
     .await
 }
 
-/// Sends what has come of a body. The response may begin before its end.
+/// Sends the received part of a body. The response may begin before its end.
 fn poll_upload(
     upload: &mut Option<Box<UploadSender>>,
     stream: &mut UpstreamStream,
@@ -363,7 +363,7 @@ impl ReceivedBytes {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads what has come already. To wait for more would delay what is here.
+    /// Reads the bytes that have already arrived. Waiting for more would delay them.
     fn read_now(&mut self, stream: &mut UpstreamStream) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))

@@ -38,7 +38,7 @@ use tollgate_tower::{Admission, AdmissionGuard, Reader, ResponseGuard};
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeError {
-    /// No upstream is left that can be connected to.
+    /// No reachable upstream is left.
     Connect,
     /// An upstream closed the connection, or broke the protocol.
     Protocol,
@@ -83,10 +83,10 @@ impl ExchangeError {
 /// Whether a failed request may be sent again.
 #[derive(Clone, Copy)]
 enum Retry {
-    /// It may: the upstream did not process it.
+    /// Yes: the upstream did not process it.
     Safe,
-    /// It may [if it can be sent twice](Exchange::may_send_twice): a reused connection closed
-    /// before the first byte of a response.
+    /// Only [if it can be sent twice](Exchange::may_send_twice): a reused connection closed before
+    /// the first byte of a response.
     IfIdempotent,
     Never,
 }

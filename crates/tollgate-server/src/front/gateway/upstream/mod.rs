@@ -200,7 +200,7 @@ impl UpstreamServer {
 
     /// Logs a response that cannot be forwarded.
     pub(crate) fn log_bad_response(&self, reason: &str) {
-        // Each request stands alone: no failure continues an earlier one.
+        // Failures of responses are independent, so none continues an earlier one.
         self.response_failures.record_success();
         if self.response_failures.record_failure(reason, ProcessClock.now_us()) {
             tracing::warn!(server = self.name(), reason, "the upstream gave no usable response");

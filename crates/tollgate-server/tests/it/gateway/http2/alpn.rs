@@ -1,11 +1,11 @@
-//! Which version is spoken over TLS is settled with TLS.
+//! ALPN chooses the HTTP version over TLS.
 
 use super::super::tls::{certificate, folder};
 use super::{Gateway, Manner, Two};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use std::{path::Path, sync::Arc};
 
-/// A server that offers these.
+/// An upstream that offers these protocols.
 fn server(folder: &Path, offers: &[&str]) -> Two {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ServerConfig::builder_with_provider(provider);
@@ -48,7 +48,7 @@ fn the_version_is_what_both_can() {
             assert!(answer.body.starts_with(expected), "{at}: {answer:?}");
             assert_eq!(answer.status == 502, expected == "{", "{at}: {answer:?}");
         }
-        // A client that offers another protocol is served where that is possible.
+        // A request for an upgrade uses HTTP/1.1 if the upstream may.
         let expected = if protocol == "auto" { "HTTP/1.1" } else { expected };
         let answer = gateway.get("/", "connection: upgrade\r\nupgrade: other\r\n");
         assert!(answer.body.starts_with(expected), "{at}, upgrade: {answer:?}");

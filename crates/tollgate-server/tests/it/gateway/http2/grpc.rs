@@ -1,4 +1,4 @@
-//! gRPC through the gateway: a real server and a real client, of tonic.
+//! gRPC through the gateway, with tonic's server and client.
 
 use super::Gateway;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use tonic_health::{
     pb::{HealthCheckRequest, health_client::HealthClient},
 };
 
-/// A server of health; whatever status it is sent it has from then on.
+/// A health service; the sender sets its status.
 fn server() -> (SocketAddr, mpsc::UnboundedSender<ServingStatus>) {
     let (sender, mut statuses) = mpsc::unbounded_channel();
     let (started, address) = oneshot::channel();
@@ -61,13 +61,13 @@ fn calls_streams_and_refusals() {
         let response = client.check(question("shop")).await.unwrap();
         assert!(response.metadata().contains_key("ratelimit"), "{response:?}");
         assert_eq!(response.into_inner().status, 1);
-        // The server's own error, which is in trailers.
+        // The upstream's error is in the trailers.
         let error = client.check(question("nobody")).await.unwrap_err();
         assert_eq!(error.code(), Code::NotFound, "{error:?}");
         let error = client.check(question("shop")).await.unwrap_err();
         assert_eq!(error.code(), Code::ResourceExhausted, "{error:?}");
         assert!(error.metadata().contains_key("retry-after"), "{error:?}");
-        // A stream that goes on while the server has more to say.
+        // A stream that stays open while the upstream sends messages.
         let mut stream = client.watch(question("shop")).await.unwrap().into_inner();
         assert_eq!(stream.message().await.unwrap().unwrap().status, 1);
         statuses.send(ServingStatus::NotServing).unwrap();
@@ -76,8 +76,8 @@ fn calls_streams_and_refusals() {
     });
 }
 
-/// Some clients take an empty frame behind the head of a refusal for a broken stream, and then see
-/// no status at all.
+/// After the head of a refusal, some clients treat an empty frame as a broken stream, and see no
+/// status.
 #[test]
 fn a_refusal_is_all_in_one_frame() {
     let (address, _statuses) = server();

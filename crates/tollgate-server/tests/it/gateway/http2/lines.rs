@@ -1,4 +1,4 @@
-//! Requests by HTTP/2 to a server: what they say, and by how many connections.
+//! Requests to an HTTP/2 upstream: their contents, and the connections that they use.
 
 use super::super::get;
 use super::{Manner, Two};
@@ -42,7 +42,7 @@ fn trailers_pass_in_both_directions() {
     assert!(text.ends_with("\r\n0\r\nx-sum: 7\r\n\r\n"), "{text}");
 }
 
-/// What is sent comes back before more is sent.
+/// Each piece is echoed before the next one is sent.
 #[test]
 fn bodies_stream_in_both_directions() {
     let server = Two::new(Manner::default());
@@ -68,7 +68,8 @@ fn at_once(gateway: &super::Gateway, count: usize, path: &str) {
     });
 }
 
-/// All ask before the first answer, and a worker has one connection for all of them.
+/// All requests are sent before the first response, and a worker has one connection for all of
+/// them.
 #[test]
 fn requests_share_a_connection() {
     let server = Two::new(Manner { together: 40, ..Manner::default() });
@@ -79,7 +80,7 @@ fn requests_share_a_connection() {
     assert!((1..=workers).contains(&connections), "{connections} of {workers} workers");
 }
 
-/// A server may take fewer at once than there are.
+/// An upstream may accept fewer concurrent streams than there are requests.
 #[test]
 fn requests_that_a_connection_has_no_room_for_are_answered() {
     let server = Two::new(Manner { streams: Some(1), ..Manner::default() });
@@ -87,8 +88,8 @@ fn requests_that_a_connection_has_no_room_for_are_answered() {
     at_once(&gateway, 20, "/");
 }
 
-/// A server that ends its connections gently loses no request, though it announces the end when the
-/// next may be on its way.
+/// An upstream that drains its connection with GOAWAY loses no request, even if the next one is
+/// already in transit.
 #[test]
 fn servers_that_go_away_lose_nothing() {
     let server = Two::new(Manner { brief: true, ..Manner::default() });
@@ -101,7 +102,7 @@ fn servers_that_go_away_lose_nothing() {
     assert!(server.connections.load(Ordering::SeqCst) > 10);
 }
 
-/// An upstream that looks at no request: it refuses each stream.
+/// An upstream that refuses each stream without processing it.
 fn refuses_streams() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -127,7 +128,7 @@ fn refuses_streams() -> (SocketAddr, Arc<AtomicUsize>) {
     (address, seen)
 }
 
-/// A request whose body has gone is not sent again as one without a body.
+/// A request whose body was already sent is not retried without its body.
 #[test]
 fn an_upload_that_was_refused_is_sent_once() {
     let (address, seen) = refuses_streams();
@@ -142,7 +143,7 @@ fn an_upload_that_was_refused_is_sent_once() {
     assert!(seen.load(Ordering::SeqCst) > 2, "what may be sent again is");
 }
 
-/// What does not speak HTTP/2 is no server.
+/// An upstream that does not speak HTTP/2 is unavailable.
 #[test]
 fn servers_of_http1_are_bad_gateways() {
     let backend = super::super::Backend::usual();
@@ -153,7 +154,7 @@ fn servers_of_http1_are_bad_gateways() {
     assert_eq!(gateway.get("/", "").status, 502);
 }
 
-/// Health is asked for in the same language.
+/// Health checks use HTTP/2 too.
 #[test]
 fn health_is_asked_for_by_http2() {
     let server = Two::new(Manner::default());

@@ -1,4 +1,4 @@
-//! Servers that speak HTTP/2, and those that could.
+//! Upstreams that speak HTTP/2, and upstreams that offer it.
 
 mod alpn;
 mod grpc;
@@ -30,22 +30,22 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// A server of HTTP/2; with TLS, of whatever that settles on.
+/// An HTTP/2 upstream; with TLS, ALPN chooses the version.
 #[derive(Clone)]
 struct Two {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
-/// How it is.
+/// Its behaviour.
 #[derive(Clone, Default)]
 struct Manner {
     tls: Option<Arc<rustls::ServerConfig>>,
-    /// Requests at once on a connection.
+    /// The limit of concurrent streams.
     streams: Option<u32>,
-    /// Whether it ends a connection gently after its first answer.
+    /// Whether it drains a connection with GOAWAY after its first response.
     brief: bool,
-    /// Answers `/together` when so many ask for it at once.
+    /// Answers `/together` once this many requests for it are in flight.
     together: usize,
 }
 
@@ -117,8 +117,8 @@ async fn one(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, together: Ar
     http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
 }
 
-/// What it was asked, by which version, for which host, with which trailers; `/stream` goes on for
-/// as long as it is asked, piece by piece.
+/// Answers with the version, method, target, host, trailer and body of the request. `/stream`
+/// echoes the body as it arrives.
 async fn answer(
     request: Request<Incoming>,
     together: Arc<Barrier>,

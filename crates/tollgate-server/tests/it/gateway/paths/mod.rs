@@ -1,4 +1,4 @@
-//! Paths in every spelling, asked of real servers and through the gateway before them.
+//! Paths in every spelling, sent to real servers directly and through the gateway.
 
 mod servers;
 
@@ -143,8 +143,8 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where two servers serve different resources the path is ambiguous; a path that is not is served
-/// as its readings say.
+/// If two servers serve different resources for a path, the path is ambiguous. Any other path is
+/// served as one of its readings.
 #[test]
 fn servers_serve_what_limits_see() {
     let origins = Origins::start();
@@ -223,7 +223,7 @@ fn no_spelling_gets_past_a_limit() {
     }
 }
 
-/// The answer says why, and the connection ends.
+/// The answer names the reason, and the connection closes.
 #[test]
 fn an_ambiguous_path_is_answered_with_a_problem() {
     let backend = super::Backend::usual();

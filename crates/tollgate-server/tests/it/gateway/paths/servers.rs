@@ -1,4 +1,4 @@
-//! Seven servers that serve the same resources, each in its own way.
+//! Seven servers that serve the same resources.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Each answers with `resource` and its path.
+/// The paths of the resources. Each answers with `resource` and its path.
 const RESOURCES: [&str; 6] = ["/", "/login", "/x/login", "/a/login", "/a/b/login", "/@me"];
 
 /// A server and its name. It ends with the test.
@@ -18,7 +18,7 @@ pub(super) struct Origin {
     pub(super) address: SocketAddr,
 }
 
-/// All of them, and the folder of their files.
+/// All servers, and the folder of their files.
 pub(super) struct Origins {
     pub(super) all: Vec<Origin>,
     folder: PathBuf,
@@ -86,8 +86,8 @@ fn caddy(port: u16, folder: &Path) -> Command {
     caddy
 }
 
-/// Caddy with a route for each resource in place of files. Its matcher ignores case, which no limit
-/// can know, so upper case is answered with 404.
+/// Caddy with a route for each resource instead of files. Its matcher ignores case, which limits do
+/// not, so upper case gets 404.
 fn caddy_matcher(port: u16, folder: &Path) -> Command {
     let routes = RESOURCES.map(|path| format!("  respond {path} \"resource {path}\" 200\n"));
     let file = format!(

@@ -1,4 +1,4 @@
-//! What becomes of streams when servers, clients or the gateway end early.
+//! HTTP/2 streams whose upstream, client or gateway ends early.
 
 use super::super::{Backend, Gateway, PATIENCE, ok, signal, wait};
 use super::{connect, get, request, run, whole};
@@ -9,8 +9,8 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 
-/// A request by a connection that had been idle, and that ends without a byte in return, is sent
-/// again where that changes nothing; but only once.
+/// A request on a reused connection that closes without a byte is retried if it is idempotent, but
+/// only once.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_again_where_it_may_be() {
     for (method, status, times) in [("GET", 200, 2), ("DELETE", 200, 2), ("POST", 502, 1)] {
@@ -57,7 +57,7 @@ fn a_connection_that_the_server_has_closed_is_not_used() {
     assert_eq!(backend.connections.load(Ordering::SeqCst), 2);
 }
 
-/// The beginning of an answer is not kept until the rest has come.
+/// The gateway forwards the start of a response before the rest arrives.
 #[test]
 fn half_an_answer_is_passed_on() {
     let (go, gone) = signal();
@@ -78,7 +78,8 @@ fn half_an_answer_is_passed_on() {
     });
 }
 
-/// Servers that say nothing, or nonsense, are told apart, and neither disturbs other streams.
+/// An upstream without an answer and one with a malformed answer get different statuses. Neither
+/// affects other streams.
 #[test]
 fn servers_that_fail_end_their_stream_only() {
     let backend = Backend::new(|seen, stream| match seen.line() {
@@ -100,7 +101,7 @@ fn servers_that_fail_end_their_stream_only() {
     });
 }
 
-/// A stream that its client resets ends the request at the server, and frees what it held.
+/// A stream reset by its client ends the request to the upstream, and frees its slots.
 #[test]
 fn a_reset_takes_the_connection_to_the_server_with_it() {
     let (left, gone) = signal();
@@ -108,7 +109,7 @@ fn a_reset_takes_the_connection_to_the_server_with_it() {
         if seen.line().contains("/fine") {
             return ok(stream, "hello");
         }
-        // Nothing is answered until the other side ends.
+        // The upstream does not answer until the gateway closes the connection.
         assert_eq!(stream.read(&mut [0]).unwrap_or_default(), 0);
         left.send(()).unwrap();
         false
@@ -129,7 +130,7 @@ fn a_reset_takes_the_connection_to_the_server_with_it() {
     wait(&gone);
 }
 
-/// A request in flight when the gateway drains is answered, and its connection takes no more.
+/// A request in flight during a drain is answered, and its connection accepts no more requests.
 #[test]
 fn a_drain_finishes_what_is_under_way() {
     let (go, gone) = signal();

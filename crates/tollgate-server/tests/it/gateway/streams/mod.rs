@@ -1,5 +1,5 @@
-//! Clients that speak HTTP/2: what servers of HTTP/1.1 see of their requests, and what they get,
-//! whichever way it takes.
+//! HTTP/2 clients of HTTP/1.1 upstreams: the requests that upstreams get, and the responses that
+//! clients get.
 
 mod lives;
 mod same;
@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::{Request, Response, body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-/// A field that is not passed on, and that only the full protocol takes.
+/// A hop-by-hop header, which must not change the handling of a request.
 const LONG: (&str, &str) = ("proxy-authorization", "basic eDp5");
 
 type EmptyBodyClient = http2::SendRequest<Empty<Bytes>>;
@@ -37,7 +37,7 @@ fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<Empty<B
     request.body(Empty::new()).unwrap()
 }
 
-/// Asks for a path, and reads all of the answer.
+/// Requests a path, and reads the whole response.
 async fn get(client: &mut EmptyBodyClient, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
     let answer = client.send_request(request("GET", path, fields)).await.unwrap();
     whole(answer).await

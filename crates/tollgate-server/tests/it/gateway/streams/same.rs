@@ -1,11 +1,11 @@
-//! Requests by HTTP/2 and their answers: the same whatever else they say.
+//! Requests over HTTP/2 and their responses: an additional hop-by-hop header changes neither.
 
 use super::super::{Backend, Gateway, answers::ANSWERS, sorted};
 use super::{LONG, connect, get, request, run};
 use http_body_util::BodyExt;
 use std::io::Write;
 
-/// A method, a path, and fields.
+/// A method, a path, and headers.
 type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const REQUESTS: [Asked; 10] = [
@@ -66,7 +66,7 @@ fn servers_see_the_same() {
     }
 }
 
-/// HTTP/1.1 has one line of cookies, and names the host in a field.
+/// HTTP/1.1 has one `Cookie` line, and the host is a header.
 #[test]
 fn what_http2_says_in_another_way_is_said_as_http1_does() {
     let backend = Backend::usual();
@@ -92,7 +92,7 @@ fn clients_get_the_same() {
         stream.write_all(text.as_bytes()).unwrap();
         keeps
     });
-    // Requests come to nothing, so that the figures stay as they are.
+    // Requests cost next to nothing, so that the figures do not change.
     let policy = "headers: [draft-11, x-ratelimit-delta]
 limits: [{name: a, algorithm: gcra, rate: 100000/s}]";
     let gateway = Gateway::before(&backend, policy);
@@ -125,8 +125,7 @@ limits: [{name: a, algorithm: gcra, rate: 100000/s}]";
     });
 }
 
-/// What has no body in the answer, and what has trailers there, goes the long way and comes as
-/// ever.
+/// Responses without a body and responses with trailers arrive unchanged.
 #[test]
 fn answers_to_head_and_with_trailers_pass() {
     let backend = Backend::new(|seen, stream| {

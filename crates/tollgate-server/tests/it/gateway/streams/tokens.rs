@@ -1,4 +1,5 @@
-//! Tokens in requests by HTTP/2: the table for HTTP/1.1 holds, on the fast path and off it.
+//! Tokens in requests over HTTP/2: the table for HTTP/1.1 holds, with and without a hop-by-hop
+//! header.
 
 use super::super::table::cases::{Case, tokens::CASES};
 use super::super::{Backend, Gateway, folder};

@@ -1,4 +1,4 @@
-//! Answers as types. The server writes them with its own `encode`; tests hold the two together.
+//! Types of answers. The server writes them with its own `encode`; tests compare the two.
 
 use super::request::Reservation;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -8,13 +8,13 @@ use std::borrow::Cow;
 /// The answer to a check or a peek, and to a reserve that was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Verdict {
-    /// Whether the request may go on.
+    /// Whether the request is admitted.
     pub(crate) allowed: bool,
-    /// How long it should wait before it goes on; more than zero only with a `queue`.
+    /// How long to delay the request; more than zero only with a `queue`.
     pub(crate) delay: Seconds,
-    /// After which time the same request would be admitted; null when no wait can help.
+    /// The time until the same request would be admitted; null if no wait helps.
     pub(crate) retry_after: Option<Seconds>,
-    /// Where the decision comes from.
+    /// The source of the decision.
     pub(crate) source: Source,
     /// Every limit that applied, in the order of the file.
     pub(crate) limits: Vec<LimitAnswer>,
@@ -23,59 +23,59 @@ pub(crate) struct Verdict {
 /// The answer to a reserve that was admitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reserved {
-    /// What is also said of a check.
+    /// The members of an answer to a check.
     #[serde(flatten)]
     pub(crate) verdict: Verdict,
-    /// What to settle or cancel.
+    /// The reservation to settle or cancel.
     pub(crate) reservation: Reservation,
-    /// How long there is to do so. Afterwards the charge stays and slots are free again.
+    /// The time to live. Afterwards the charge stays, and slots are free again.
     pub(crate) expires_after: Seconds,
 }
 
 /// The answer to a settle or a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Settled {
-    /// Which reservation.
+    /// The reservation.
     pub(crate) reservation: Reservation,
-    /// What it cost in the end; 0 when it was cancelled.
+    /// The final cost; 0 if the reservation was cancelled.
     pub(crate) charged: u64,
-    /// Every limit that it was charged to, in the order of the file.
+    /// Every limit that was charged, in the order of the file.
     pub(crate) limits: Vec<LimitAnswer>,
 }
 
-/// What one limit says, whatever the others say.
+/// The decision of one limit by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Limit")]
 pub(crate) struct LimitAnswer {
-    /// Its name in the file.
+    /// The name of the limit in the file.
     pub(crate) name: String,
-    /// Whether it admits the request.
+    /// Whether the limit admits the request.
     pub(crate) allowed: bool,
-    /// How much it admits at most; null when it does not disclose its figures.
+    /// The capacity; null if the limit does not disclose its figures.
     pub(crate) limit: Option<u64>,
-    /// How much it would still admit now; null when it does not disclose its figures.
+    /// The remaining units; null if the limit does not disclose its figures.
     pub(crate) remaining: Option<u64>,
-    /// After which time all of it is there again or a block ends; null when not disclosed.
+    /// The time until the full capacity is back or a block ends; null if not disclosed.
     pub(crate) reset_after: Option<Seconds>,
-    /// After which time it would admit the same request; null when no wait can help.
+    /// The time until the limit would admit the same request; null if no wait helps.
     pub(crate) retry_after: Option<Seconds>,
-    /// Whether its refusal counts.
+    /// Whether the limit is enforced.
     pub(crate) mode: Mode,
-    /// Where its answer comes from.
+    /// The source of the limit's decision.
     pub(crate) source: Source,
 }
 
-/// Whether a limit's refusal refuses.
+/// Whether a limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Mode {
-    /// It does.
+    /// A refusal by the limit refuses the request.
     Enforce,
-    /// It is only told.
+    /// The limit is evaluated, and never refuses the request.
     Shadow,
 }
 
-/// Where a decision comes from.
+/// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Source {
@@ -83,30 +83,30 @@ pub(crate) enum Source {
     Store,
     /// This process.
     Memory,
-    /// A chunk that this process took from the store in advance.
+    /// Units that this process leased from the store.
     Lease,
-    /// An earlier refusal that still holds; figures are at most `max_age` old.
+    /// A cached refusal; its figures are at most `max_age` old.
     DenyCache,
-    /// The store could not decide, and the limit then admits.
+    /// The store failed, and the limit admits without it.
     FailOpen,
-    /// The store could not decide, and the limit then refuses.
+    /// The store failed, and the limit refuses without it.
     FailClosed,
-    /// The store could not decide, and this process enforced its share.
+    /// The store failed, and this process enforced its share.
     LocalFallback,
     /// A shadow limit would have refused.
     Shadow,
     /// The key is blocked.
     Blocked,
-    /// The service is overloaded, whatever the limits say.
+    /// The request was shed, because the service is overloaded.
     Shed,
-    /// Nothing applied.
+    /// No limit applied.
     None,
 }
 
-/// Why a call was not answered.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Problem {
-    /// Which kind of problem; `about:blank` when the status says it all.
+    /// The type of the problem; `about:blank` if the status is enough.
     #[serde(rename = "type")]
     pub(crate) kind: String,
     /// The status in words.
@@ -114,9 +114,9 @@ pub(crate) struct Problem {
     /// The status.
     #[schemars(range(min = 400, max = 599))]
     pub(crate) status: u16,
-    /// What is wrong, and what to do about it.
+    /// The error, and how to fix it.
     pub(crate) detail: String,
-    /// The member of the body to look at, such as `attributes.ip`, or the part of the request.
+    /// The invalid member of the body, such as `attributes.ip`, or part of the request.
     pub(crate) field: String,
 }
 

@@ -1,4 +1,4 @@
-//! A sample of every body, such as the built-in policy and one with tokens to pay for would see.
+//! A sample of every body, for the built-in policy and for one with token costs.
 
 use serde_json::{Value, json};
 use tollgate_server::front::http::decode::Op;
@@ -57,7 +57,7 @@ pub(super) fn ended(op: Op) -> Value {
 
 pub(super) fn problem(op: Op, status: u16) -> Value {
     let (title, detail, field) = match status {
-        // A cancel has no cost to be wrong about.
+        // A cancel has no cost that could be invalid.
         400 if op == Op::Cancel => {
             ("Bad Request", "missing; this operation needs it", "reservation")
         }

@@ -40,7 +40,8 @@ const DESCRIPTION: &str = "Bodies are JSON of at most 64 KiB, sent with `Content
 
 /// Collects the definitions of the types that the paths refer to.
 struct SchemaTypes {
-    /// A request says what may be left out, an answer what will be there.
+    /// A schema of a request says which members are optional; that of an answer says which are
+    /// always there.
     requests: SchemaGenerator,
     answers: SchemaGenerator,
 }
