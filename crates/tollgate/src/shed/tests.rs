@@ -1,5 +1,6 @@
 //! Tests of the shared shedder.
 
+mod endless;
 mod parts;
 mod properties;
 mod simulation;

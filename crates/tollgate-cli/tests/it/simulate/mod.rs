@@ -1,4 +1,4 @@
-//! `tollgate simulate`: each file under `tests/cases` is a policy, requests and what comes of them.
+//! `tollgate simulate`: each file under `tests/cases` has a policy, requests and their results.
 
 mod case;
 mod picture;
@@ -23,7 +23,7 @@ fn every_case_is_answered_as_it_says() {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() > 20, "the cases are gone");
+    assert!(paths.len() > 20, "cases are missing");
     let mut wrong = Vec::new();
     for path in paths {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();

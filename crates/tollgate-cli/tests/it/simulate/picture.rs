@@ -1,4 +1,4 @@
-//! The README's pictures, and the traffic in them.
+//! The README's pictures, and their traffic.
 
 use serde_json::Value;
 use std::fs;
@@ -26,7 +26,7 @@ const fn stream(from_ms: u64, to_ms: u64, count: u64, attributes: &'static str) 
 }
 
 const BURSTY: [Stream; 5] = [
-    // At the rate, which everybody admits.
+    // At the rate, which all algorithms admit.
     stream(0, 2_000, 20, r#""user": "42""#),
     // A burst across the start of a window.
     stream(2_800, 3_200, 24, r#""user": "42""#),
@@ -50,7 +50,7 @@ const ATTACK: [Stream; 5] = [
     stream(150_000, 240_000, 90, GUESSER),
 ];
 
-/// All requests in the order of their instants, as rows for `simulate`.
+/// All requests in order of time, as rows for `simulate`.
 fn rows(streams: &[Stream]) -> String {
     let mut instants: Vec<(u64, &str)> = Vec::new();
     for stream in streams {
@@ -69,7 +69,7 @@ fn rows(streams: &[Stream]) -> String {
 #[test]
 fn the_traffic_is_what_it_is_said_to_be() {
     for (file, streams) in [("bursty.jsonl", &BURSTY), ("attack.jsonl", &ATTACK)] {
-        assert!(committed(file) == rows(streams), "{file} is not what is generated here");
+        assert!(committed(file) == rows(streams), "{file} differs from the generated one");
     }
 }
 
@@ -98,7 +98,7 @@ fn the_picture_of_the_algorithms_is_what_the_command_draws() {
     draw("algorithms.yaml", "bursty.jsonl", "algorithms.svg");
 }
 
-/// The README says of this picture that nobody but the scraper and the guesser is refused.
+/// As the README says, only the scraper and the guesser are refused.
 #[test]
 fn the_picture_of_an_attack_is_what_the_command_draws() {
     let answers = draw("policy.yaml", "attack.jsonl", "attack.svg");

@@ -1,13 +1,50 @@
 //! The climb: doubles a limit that is a guess, while that brings throughput.
 
-use super::{CLIMB_CALLS, LimitController, Meter, SCALE, SearchStage, round};
+use super::{LimitController, Meter, SCALE, SearchStage, round};
 
-/// Calls that take more times as long as before any request waited are queued in the upstream.
+/// Calls that a level of a climb completes while it is measured: few, since levels differ by two.
+pub(super) const CLIMB_CALLS: u64 = 32;
+/// The longest time that a level of a climb settles, and is measured.
+pub(super) const CLIMB_US_MAX: u64 = 500_000;
+/// Calls that take more times as long as before any request waited may be queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
+/// Calls that a level completes before the climb ends there.
+const END_CALLS: u64 = 4 * CLIMB_CALLS;
+/// The excess of completed calls that decides a check, times 256, and the most parts of a check.
+const EVIDENCE: i64 = 16 << 8;
+const CHECK_PARTS: u32 = 8;
 
 impl LimitController {
+    /// Whether a level is measured for longer: few calls suffice to climb on, but not to end.
+    pub(super) fn is_vague(&self) -> bool {
+        let Meter { completed, length_us, abandoned, .. } = self.meter;
+        let calls = match self.meter.rate() {
+            Some(_) if self.is_slow() => CLIMB_CALLS,
+            Some(rate) if self.is_worth(rate) => 0,
+            _ => END_CALLS,
+        };
+        let is_short = completed < calls && length_us < CLIMB_US_MAX;
+        // The ends of abandoned calls are guesses.
+        is_short && abandoned == 0 && self.meter.is_full() && !self.is_failing(&self.meter)
+    }
+
+    /// Whether calls take so long that they may be queued in the upstream.
+    fn is_slow(&self) -> bool {
+        self.rest_call_us > 0 && self.meter.call_us() > CALL_RATIO_MAX * self.rest_call_us
+    }
+
+    /// Whether this level has at least half as much more throughput as it has more requests in
+    /// flight than the last one. If calls take no longer than before, chance denied it.
+    fn is_worth(&self, rate: u64) -> bool {
+        let is_queued = 2 * self.meter.call_us() >= 3 * self.rest_call_us;
+        let Some((low, low_rate)) = self.climbed.filter(|_| is_queued) else { return true };
+        let (low, level) = (u64::from(low), u64::from(self.limit));
+        // rate / low_rate - 1 >= (level / low - 1) / 2
+        2 * rate * low >= low_rate * (low + level)
+    }
+
     /// Doubles the limit, unless it is no longer what requests wait for or the last doubling
-    /// brought less than half as much more throughput.
+    /// brought too little.
     pub(super) fn climb(&mut self) -> SearchStage {
         if self.is_failing(&self.meter) {
             self.back_off(self.meter);
@@ -17,37 +54,70 @@ impl LimitController {
             return SearchStage::Rest;
         };
         let (level, call_us) = (self.limit, self.meter.call_us());
-        if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
-            self.is_found = true;
+        self.high = self.meter;
+        if self.is_slow() {
             self.set_knee((self.meter.in_flight() * self.rest_call_us / call_us).max(SCALE));
-            // The search begins with the high level, while the queue of the upstream drains. An
-            // estimate from few calls may be far off.
-            self.is_wide = self.meter.completed < CLIMB_CALLS;
-            (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
-            return SearchStage::HighSettle;
+            (self.climbed, self.evidence, self.parts) = (Some((level, rate)), 0, 0);
+            return SearchStage::CheckSettle;
         }
-        if let Some((low, low_rate)) = self.climbed {
-            let (low, level) = (u64::from(low), u64::from(level));
-            // (rate / low_rate - 1) < (level / low - 1) / 2
-            if 2 * rate * low < low_rate * (low + level) {
+        match self.climbed {
+            Some((low, low_rate)) if !self.is_worth(rate) => {
                 self.is_found = true;
-                self.set_knee((low * SCALE * rate / low_rate.max(1)).min(level * SCALE));
-                self.high = self.meter;
-                return SearchStage::LowSettle;
+                let knee = u64::from(low) * SCALE * rate / low_rate.max(1);
+                self.set_knee(knee.min(u64::from(level) * SCALE));
+                SearchStage::LowSettle
             }
+            _ => self.double(level, (level, rate)),
         }
-        self.climbed = Some((level, rate));
+    }
+
+    /// Doubles `level`. The next one is compared with `climbed`.
+    fn double(&mut self, level: u32, climbed: (u32, u64)) -> SearchStage {
+        self.climbed = Some(climbed);
         if level >= self.ceiling() {
             self.is_found = level >= self.max;
-            self.high = self.meter;
             return SearchStage::LowSettle;
         }
         self.set_high_level(level.saturating_mul(2).min(self.ceiling()));
         SearchStage::ClimbSettle
     }
 
+    /// Decides whether calls at the last level were queued, or have become slower: at the level
+    /// where a queue would end, only slower calls have less throughput.
+    pub(super) fn check(&mut self) -> SearchStage {
+        if self.is_failing(&self.meter) {
+            self.back_off(self.meter);
+            return SearchStage::Rest;
+        }
+        let Some((level, _)) = self.climbed else { return SearchStage::Rest };
+        if !self.meter.is_full() {
+            self.set_high_level(level);
+            return SearchStage::Rest;
+        }
+        // Calls that end if there was a queue. If there was none, `part` of them end. Halfway, by
+        // logarithms, neither is more likely.
+        let queued = self.high.completed * self.meter.length_us / self.high.length_us.max(1);
+        let part = (self.meter.in_flight() << 16) / self.high.in_flight().max(1);
+        self.evidence += (self.meter.completed << 8) as i64 - (queued * part.isqrt()) as i64;
+        self.parts += 1;
+        if self.evidence.abs() < EVIDENCE && self.parts < CHECK_PARTS {
+            return SearchStage::CheckMeasure;
+        }
+        if self.evidence < 0 {
+            self.rest_call_us = self.high.call_us();
+            // The last level was measured while calls became slower.
+            let low = (round(self.meter.in_flight()), self.meter.rate().unwrap_or(0));
+            return self.double(level, low);
+        }
+        self.is_found = true;
+        // An estimate from few calls may be far off.
+        self.is_wide = self.high.completed < CLIMB_CALLS;
+        (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
+        SearchStage::HighMeasure
+    }
+
     /// Sets the knee whose limit is `level`.
-    fn set_high_level(&mut self, level: u32) {
+    pub(super) fn set_high_level(&mut self, level: u32) {
         // The knee `k` with `k + sqrt(k) = level`, in parts of a request.
         let level = u64::from(level) * SCALE;
         let root = ((4 * level + SCALE) * SCALE).isqrt() - SCALE;

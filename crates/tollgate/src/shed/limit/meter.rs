@@ -55,6 +55,11 @@ impl Meter {
         self.in_flight_us / self.ended().max(1)
     }
 
+    /// Mean time between two completed calls.
+    pub(super) fn gap_us(&self) -> u64 {
+        self.length_us / self.completed.max(1)
+    }
+
     /// Mean requests in flight, times [`SCALE`].
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight_us * SCALE / self.length_us.max(1)

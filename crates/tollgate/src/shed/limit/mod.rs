@@ -8,8 +8,9 @@
 //!
 //! Until a knee is found, nothing says that the upstream is overloaded: requests wait because the
 //! limit is a guess. So the limit climbs first. It doubles as long as that brings half as much more
-//! throughput, and then the two levels are compared. A call that takes three times as long as it
-//! took before any request waited ends the climb at once: by Little's law the knee is at a third.
+//! throughput, and then the two levels are compared. If calls take three times as long as before
+//! any request waited, by Little's law the knee is at a third. A check at that level tells whether
+//! calls queue: if they have only become slower, the throughput falls, and the climb goes on.
 
 mod climb;
 mod errors;
@@ -18,6 +19,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
+use climb::{CLIMB_CALLS, CLIMB_US_MAX};
 use errors::ErrorTolerance;
 use meter::Meter;
 use search::Drift;
@@ -26,10 +28,6 @@ use search::Drift;
 const SCALE: u64 = 256;
 /// Calls that a level completes while it is measured.
 const CALLS: u64 = 64;
-/// Calls that a level of a climb completes while it is measured: fewer, since levels differ by two.
-const CLIMB_CALLS: u64 = 32;
-/// The longest time that a level of a climb settles, and is measured.
-const CLIMB_US_MAX: u64 = 500_000;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 8;
 /// How often a level settles again if it does not fill, or drain.
@@ -61,6 +59,8 @@ pub(super) struct LimitController {
     parts: u32,
     /// How often a level has settled without being reached.
     refills: u32,
+    /// Whether requests filled the high level while it settled.
+    is_filled: bool,
     /// Estimates since the search began.
     estimates: u32,
     /// Whether the last estimate was at an edge of its range: the knee is further away.
@@ -72,8 +72,10 @@ pub(super) struct LimitController {
     /// Whether the limit climbed to a level that brought no more throughput.
     is_found: bool,
     climb_end_us: Option<u64>,
-    /// The last level of a climb, and its throughput.
+    /// The level with which a level of the climb is compared, and its throughput.
     climbed: Option<(u32, u64)>,
+    /// Evidence of a check for a queue in the upstream: completed calls, times 256.
+    evidence: i64,
     /// Mean time of a call while no request waited; 0 is unknown.
     rest_call_us: u64,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
@@ -89,6 +91,8 @@ enum SearchStage {
     Rest,
     ClimbSettle,
     ClimbMeasure,
+    CheckSettle,
+    CheckMeasure,
     LowSettle,
     LowMeasure,
     HighSettle,
@@ -122,6 +126,7 @@ impl LimitController {
             high: Meter::default(),
             parts: 0,
             refills: 0,
+            is_filled: false,
             estimates: 0,
             is_wide: true,
             drift: Drift::default(),
@@ -130,6 +135,7 @@ impl LimitController {
             is_found: false,
             climb_end_us: None,
             climbed: None,
+            evidence: 0,
             rest_call_us: 0,
             reference: 0,
             reference_calls: 0,
@@ -168,7 +174,13 @@ impl LimitController {
     /// Whether the limit is a guess that may still double.
     #[inline]
     pub(super) fn is_climbing(&self) -> bool {
-        matches!(self.stage, SearchStage::ClimbSettle | SearchStage::ClimbMeasure)
+        matches!(
+            self.stage,
+            SearchStage::ClimbSettle
+                | SearchStage::ClimbMeasure
+                | SearchStage::CheckSettle
+                | SearchStage::CheckMeasure
+        )
     }
 
     /// Whether a climb has ended lately, and the search may not have come to rest.
@@ -252,7 +264,7 @@ impl LimitController {
             let stage = if known { SearchStage::ClimbMeasure } else { SearchStage::ClimbSettle };
             return self.enter(now_us, stage, load);
         }
-        if load.is_overloaded {
+        if load.is_overloaded && load.is_waiting {
             self.high = Meter::default();
             return self.enter(now_us, SearchStage::LowSettle, load);
         }
@@ -263,7 +275,9 @@ impl LimitController {
             let meter = self.meter;
             self.endure(&meter);
             if self.meter.full_us == 0 {
-                self.rest_call_us = self.meter.call_us();
+                let (mean_us, call_us) = (self.rest_call_us, self.meter.call_us());
+                self.rest_call_us =
+                    if mean_us == 0 { call_us } else { (3 * mean_us + call_us) / 4 };
             }
             self.meter = Meter { last_us: now_us, ..Meter::default() };
         }
@@ -274,6 +288,7 @@ impl LimitController {
         let again = match self.stage {
             SearchStage::Rest => SearchStage::Rest,
             SearchStage::ClimbSettle | SearchStage::ClimbMeasure => SearchStage::ClimbSettle,
+            SearchStage::CheckSettle | SearchStage::CheckMeasure => SearchStage::CheckSettle,
             SearchStage::LowSettle | SearchStage::LowMeasure => SearchStage::LowSettle,
             SearchStage::HighSettle | SearchStage::HighMeasure => SearchStage::HighSettle,
         };
@@ -294,16 +309,25 @@ impl LimitController {
                 return self.enter(now_us, stage, load);
             }
             SearchStage::ClimbSettle => SearchStage::ClimbMeasure,
+            SearchStage::ClimbMeasure if self.is_vague() => {
+                self.stage_end_us = now_us + self.meter.length_us;
+                return;
+            }
             SearchStage::ClimbMeasure => {
                 self.climb_end_us = Some(end_us);
                 self.climb()
             }
+            stage @ (SearchStage::CheckSettle | SearchStage::LowSettle) if is_draining => {
+                self.refills += 1;
+                return self.enter(now_us, stage, load);
+            }
+            SearchStage::CheckSettle => SearchStage::CheckMeasure,
+            SearchStage::CheckMeasure => {
+                self.climb_end_us = Some(end_us);
+                self.check()
+            }
             _ if !load.is_overloaded => SearchStage::Rest,
             SearchStage::Rest => SearchStage::Rest,
-            SearchStage::LowSettle if is_draining => {
-                self.refills += 1;
-                return self.enter(now_us, SearchStage::LowSettle, load);
-            }
             SearchStage::LowSettle => SearchStage::LowMeasure,
             SearchStage::LowMeasure => {
                 self.low = self.meter;
@@ -315,17 +339,17 @@ impl LimitController {
                     }
                 }
             }
-            SearchStage::HighSettle => SearchStage::HighMeasure,
+            SearchStage::HighSettle => {
+                self.is_filled = self.meter.full_us > 0;
+                SearchStage::HighMeasure
+            }
             SearchStage::HighMeasure => {
                 self.high.add(&self.meter);
                 self.parts += 1;
                 self.notice_change();
-                match self.is_known() && self.parts < HIGH_PARTS {
+                match self.is_known() && self.parts < HIGH_PARTS && !self.is_enough() {
                     true => SearchStage::HighMeasure,
-                    false => {
-                        self.learn();
-                        SearchStage::LowSettle
-                    }
+                    false => self.learn(),
                 }
             }
         };
@@ -337,9 +361,9 @@ impl LimitController {
         self.stage = stage;
         let (low, high) = self.levels();
         self.limit = match stage {
-            SearchStage::Rest | SearchStage::ClimbSettle | SearchStage::ClimbMeasure => self.high(),
             SearchStage::LowSettle | SearchStage::LowMeasure => low,
             SearchStage::HighSettle | SearchStage::HighMeasure => high,
+            _ => self.high(),
         };
         // Calls that began together end together, for some rounds.
         let spread = if self.is_wide { 1 } else { 6 };
@@ -352,6 +376,13 @@ impl LimitController {
             SearchStage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
             SearchStage::ClimbMeasure => {
                 (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1)
+            }
+            SearchStage::CheckSettle => {
+                let excess = load.in_flight.saturating_sub(self.limit);
+                (u64::from(excess) * self.high.gap_us()).min(CLIMB_US_MAX)
+            }
+            SearchStage::CheckMeasure => {
+                (CLIMB_CALLS * self.high.gap_us()).clamp(MEASURE_US.0, MEASURE_US.1)
             }
             SearchStage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
             SearchStage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),

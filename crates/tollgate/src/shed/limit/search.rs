@@ -1,6 +1,6 @@
 //! The search: finds the knee from a low and a high level.
 
-use super::{KNOWN, LimitController, SCALE};
+use super::{KNOWN, LimitController, SCALE, SearchStage};
 
 /// An estimate never weighs less than a part of this many.
 const WEIGHT_MIN: u32 = 16;
@@ -27,16 +27,29 @@ pub(super) struct Drift {
 }
 
 impl LimitController {
+    /// Whether the upstream takes all requests at the high level: they filled it, and no longer do.
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_filled && self.meter.full_us * 2 < self.meter.length_us
+    }
+
     /// Learns from a low and a high level.
-    pub(super) fn learn(&mut self) {
+    pub(super) fn learn(&mut self) -> SearchStage {
         let (low, high) = (self.low, self.high);
         let mut both = low;
         both.add(&high);
         if self.is_failing(&both) {
-            return self.back_off(both);
+            self.back_off(both);
+            return SearchStage::LowSettle;
         }
         self.endure(&both);
-        let Some([(low_mean, low_rate), (high_mean, high_rate)]) = self.compared() else { return };
+        if self.is_enough() {
+            // Only the low level had too many.
+            self.set_high_level(self.limit);
+            return SearchStage::Rest;
+        }
+        let Some([(low_mean, low_rate), (high_mean, high_rate)]) = self.compared() else {
+            return SearchStage::LowSettle;
+        };
         let estimate = low_mean * high_rate / low_rate;
         let estimate = estimate.clamp(low_mean * 3 / 4, high_mean * 9 / 8);
         // Two levels that are far apart must differ clearly: chance must not end the search.
@@ -53,6 +66,7 @@ impl LimitController {
         }
         // A knee that is known needs no climb, for example after errors.
         self.is_found |= self.estimates > KNOWN;
+        SearchStage::LowSettle
     }
 
     /// Lowers the knee without a return to the high level, if the low level has the throughput of
