@@ -89,7 +89,8 @@ fn report(names: impl Iterator<Item = &'static str> + Clone, functions: bool) ->
 
 fn report_misses() -> ExitCode {
     println!("| | data references | first-level misses | second-level misses |\n|---|---|---|---|");
-    for name in ["million ours", "million floor", "million governor"] {
+    for name in ["ours", "ours-three-quotas", "floor", "floor-three", "governor"] {
+        let name = &format!("million {name}");
         // Many, since filling differs from run to run: hashes are seeded by chance.
         let Some((few, many)) = misses(name, MILLION).zip(misses(name, 3 * MILLION)) else {
             eprintln!("{name}: valgrind failed; is it installed?");
@@ -199,7 +200,8 @@ fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
         "ours-default" => Box::new(Library::new("ours", default_quota(1, 3_600))),
         "ours-whole-gate" => Box::new(Whole::new("ours", limit, 10)),
         "floor" if keys == 1 => Box::new(FloorHot::new(limit)),
-        "floor" => Box::new(FloorTable::new(limit, keys)),
+        "floor" => Box::new(FloorTable::<1>::new(limit, keys)),
+        "floor-three" => Box::new(FloorTable::<3>::new(limit, keys)),
         "governor" => Box::new(Governor::new(limit)),
         "throttlecrab" => Box::new(Throttlecrab::new(limit)),
         "limitador" => Box::new(Limitador::new(limit, keys)),

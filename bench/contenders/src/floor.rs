@@ -97,23 +97,25 @@ impl Contender for FloorThree {
     }
 }
 
-#[derive(Debug, Default)]
-struct Cell {
-    tag: AtomicU64,
-    tat: AtomicU64,
-}
-
-/// An array of 16-byte cells, at most half full, with linear probing.
+/// The quotas of one key beside its tag. Power-of-two sizes keep a cell within a cache line.
 #[derive(Debug)]
-pub struct FloorTable {
-    gcra: Gcra,
-    cells: Box<[Cell]>,
+struct Cell<const QUOTAS: usize> {
+    tag: AtomicU64,
+    tats: [AtomicU64; QUOTAS],
 }
 
-impl FloorTable {
-    /// Enforces `limit` on up to `keys` keys.
+/// An array of cells of 16 bytes, or 32 for three quotas, at most half full, with linear probing.
+#[derive(Debug)]
+pub struct FloorTable<const QUOTAS: usize = 1> {
+    gcra: Gcra,
+    cells: Box<[Cell<QUOTAS>]>,
+}
+
+impl<const QUOTAS: usize> FloorTable<QUOTAS> {
+    /// Enforces `limit`, once for each quota, on up to `keys` keys.
     pub fn new(limit: Limit, keys: usize) -> Self {
-        let cells = (0..(keys * 2).next_power_of_two()).map(|_| Cell::default()).collect();
+        let cell = || Cell { tag: AtomicU64::new(0), tats: [const { AtomicU64::new(0) }; QUOTAS] };
+        let cells = (0..(keys * 2).next_power_of_two()).map(|_| cell()).collect();
         Self { gcra: Gcra::new(limit), cells }
     }
 
@@ -124,7 +126,7 @@ impl FloorTable {
     }
 
     #[inline]
-    fn cell(&self, (mut at, tag): (usize, u64)) -> &Cell {
+    fn cell(&self, (mut at, tag): (usize, u64)) -> &Cell<QUOTAS> {
         loop {
             let cell = &self.cells[at];
             let found = cell.tag.load(Ordering::Relaxed);
@@ -142,15 +144,16 @@ impl FloorTable {
     }
 }
 
-impl Contender for FloorTable {
+impl<const QUOTAS: usize> Contender for FloorTable<QUOTAS> {
     fn name(&self) -> &'static str {
-        "floor"
+        if QUOTAS == 1 { "floor" } else { "floor, three cells" }
     }
 
     fn run(&self, arrivals: Arrivals<'_>) -> usize {
         arrivals.admit(|key| {
             let cell = self.cell(self.place(key));
-            self.gcra.admits(&cell.tat, self.gcra.clock.raw())
+            let now = self.gcra.clock.raw();
+            cell.tats.iter().all(|tat| self.gcra.admits(tat, now))
         })
     }
 }
@@ -175,7 +178,7 @@ impl Contender for FloorBatch {
                 sum.wrapping_add(cells[place.0].tag.load(Ordering::Relaxed))
             });
             std::hint::black_box(touched);
-            places.iter().filter(|&&place| gcra.admits(&self.0.cell(place).tat, now)).count()
+            places.iter().filter(|&&place| gcra.admits(&self.0.cell(place).tats[0], now)).count()
         })
     }
 }

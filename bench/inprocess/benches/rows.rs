@@ -41,7 +41,7 @@ fn many(criterion: &mut Criterion, name: &str, traffic: Traffic) {
     let mut contenders = peers(limit, KEYS);
     contenders.push(Box::new(Batch::new(limit)));
     contenders.push(Box::new(Library::three("Limiter::check, three quotas", limit)));
-    contenders.push(Box::new(FloorTable::new(limit, KEYS)));
+    contenders.push(Box::new(FloorTable::<1>::new(limit, KEYS)));
     row(criterion, name, traffic, contenders);
 }
 

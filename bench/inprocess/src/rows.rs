@@ -170,7 +170,8 @@ fn many() -> Vec<Box<dyn Contender>> {
         Box::new(Library::new(ONE, gcra(Limit::OPEN))),
         Box::new(Batch::new(Limit::OPEN)),
         Box::new(Library::three(THREE, Limit::OPEN)),
-        Box::new(FloorTable::new(Limit::OPEN, KEYS)),
+        Box::new(FloorTable::<1>::new(Limit::OPEN, KEYS)),
+        Box::new(FloorTable::<3>::new(Limit::OPEN, KEYS)),
         Box::new(FloorBatch(FloorTable::new(Limit::OPEN, KEYS))),
         Box::new(Governor::new(Limit::OPEN)),
         Box::new(Throttlecrab::new(Limit::OPEN)),
@@ -181,7 +182,7 @@ fn many() -> Vec<Box<dyn Contender>> {
 fn default_many() -> Vec<Box<dyn Contender>> {
     vec![
         Box::new(Library::new(ONE, default_quota(10_000, 60))),
-        Box::new(FloorTable::new(Limit::OPEN, KEYS)),
+        Box::new(FloorTable::<1>::new(Limit::OPEN, KEYS)),
         Box::new(Governor::new(Limit::OPEN)),
     ]
 }

@@ -174,7 +174,7 @@ pub(crate) const WORD: usize = size_of::<u64>();
 
 /// Converts eight bytes to lower case. Sets the case bit of each byte between `A` and `Z`.
 #[inline]
-pub(crate) fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
+pub fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let low = word & (ONES * 0x7f);

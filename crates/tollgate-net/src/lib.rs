@@ -54,7 +54,7 @@ pub use body::{BodyError, BoxError, PolledFrame, RequestBody, Upload};
 pub use connection::{Activity, ActivityStream, Transport};
 pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
 pub use handler::{BodyStream, ClientConnection, Handler, HttpResponse, RefusedRequest, Request};
-pub use head::{HeaderSpan, Headers, KnownHeaders, RequestHead};
+pub use head::{HeaderSpan, Headers, KnownHeaders, RequestHead, lowercase_word};
 pub use health::{Health, lock};
 pub use http1::{
     BodyWriter, Framing, MessageBody, ParseError, ParsedResponse, PushbackRead, UpstreamStream,

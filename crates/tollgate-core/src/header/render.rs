@@ -2,7 +2,7 @@
 //! [cached parts](super::render_cache); each older profile has its own function.
 
 use super::profile::name::{Name, line};
-use super::render_cache::{CachedBytes, RenderCache, end_member, partition, unnamed_policy};
+use super::render_cache::{CachedBytes, RenderCache, unnamed_policy, write_numbers};
 use super::row::tightest_at;
 use super::{Profile, Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
@@ -92,12 +92,17 @@ impl HeaderLines {
         let Some(known) = known.last() else { return };
         put(lines, places, line::POLICY, &known.lists);
         let start = lines.len();
+        let mut at = start;
+        lines.resize(start + known.members_max, 0);
         for (known, row) in known.rows().iter().zip(rows) {
-            lines.extend_from_slice(&known.member);
-            end_member(lines, row.remaining, row.more_after_us);
-            partition(lines, &row);
+            let numbers = at + known.member.len();
+            lines[at..numbers].copy_from_slice(&known.member);
+            at = write_numbers(lines, numbers, row.remaining, row.more_after_us);
         }
-        end(lines, places, line::RATELIMIT, start);
+        lines.truncate(at);
+        let value_end = at + known.list_end.value.end;
+        lines.extend_from_slice(&known.list_end.bytes);
+        places.push((line::RATELIMIT.text, start..value_end));
     }
 
     /// Adds lines with limit, remaining, reset and policy of one row of the last

@@ -1,7 +1,8 @@
 //! A cache of rendered bytes: with the same limits, only a few numbers differ between responses.
 
 use super::profile::name::line;
-use super::{Row, US_PER_S, Unit, write};
+use super::{Row, SF_INTEGER_MAX, US_PER_S, Unit, write};
+use crate::decimal::write_decimal;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -29,6 +30,10 @@ pub(crate) struct CachedRows {
     len: usize,
     /// The line with all policies, and the start of the next line.
     pub(crate) lists: CachedBytes,
+    /// The end of `RateLimit`, after the numbers of the last member.
+    pub(crate) list_end: CachedBytes,
+    /// The most bytes of all members.
+    pub(crate) members_max: usize,
     /// Whether a row had a partition. Partitions differ between keys, so such rows are not reused.
     has_partition: bool,
 }
@@ -39,7 +44,8 @@ pub(crate) struct CachedRow {
     limit: u64,
     unit: Unit,
     window_us: Option<u64>,
-    /// The start of the row's member in `RateLimit`, with a comma before it unless it is the first.
+    /// The bytes of `RateLimit` before the row's numbers: the partition of the row before it, a
+    /// comma, and the name.
     pub(crate) member: Vec<u8>,
     /// The line with the limit, and the start of the line with the remaining units.
     pub(crate) limit_line: CachedBytes,
@@ -141,19 +147,27 @@ impl CachedRows {
         });
         self.len = rows.len();
         self.rows.resize_with(self.len.max(self.rows.len()), CachedRow::default);
-        for (n, (known, row)) in self.rows.iter_mut().zip(rows).enumerate() {
-            known.learn(n, &row);
+        let (mut before, mut members_max) = (None, 0);
+        for (known, row) in self.rows.iter_mut().zip(rows) {
+            known.learn(before.as_ref(), &row);
+            members_max += known.member.len() + NUMBERS_MAX;
+            before = Some(row);
         }
+        self.members_max = members_max;
+        self.list_end.fill(b"", "", "", |out| before.iter().for_each(|row| partition(out, row)));
     }
 }
 
 impl CachedRow {
-    fn learn(&mut self, place: usize, row: &Row<'_>) {
+    fn learn(&mut self, before: Option<&Row<'_>>, row: &Row<'_>) {
         self.name.clear();
         self.name.push_str(row.name);
         (self.limit, self.unit, self.window_us) = (row.limit, row.unit, row.window_us);
         self.member.clear();
-        begin_member(&mut self.member, place, row);
+        if let Some(before) = before {
+            partition(&mut self.member, before);
+        }
+        begin_member(&mut self.member, usize::from(before.is_some()), row);
         let limit = |out: &mut Vec<u8>| write::uint(out, row.limit);
         self.limit_line.fill(b"", line::X_LIMIT.opening, line::X_REMAINING.opening, limit);
         let policy = |out: &mut Vec<u8>| unnamed_policy(out, row);
@@ -189,13 +203,23 @@ pub(crate) fn begin_member(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
     out.extend_from_slice(b";r=");
 }
 
-/// Appends `99;t=42`: the numbers of a member of `RateLimit`.
-#[inline]
-pub(crate) fn end_member(out: &mut Vec<u8>, remaining: u64, more_after_us: Option<u64>) {
-    write::uint(out, remaining);
-    if let Some(more_after_us) = more_after_us {
-        write::parameter(out, b";t=", more_after_us.div_ceil(US_PER_S));
-    }
+/// The room for the numbers of a member: `;t=` and two numbers of up to 15 digits, which are
+/// written eight at a time.
+pub(crate) const NUMBERS_MAX: usize = 2 * 16 + 3;
+
+/// Writes `99;t=42` to `out` from `at` on: the numbers of a member of `RateLimit`. Returns where
+/// they end. There must be room for [`NUMBERS_MAX`] bytes.
+#[inline(always)]
+pub(crate) fn write_numbers(
+    out: &mut [u8],
+    at: usize,
+    remaining: u64,
+    more_after_us: Option<u64>,
+) -> usize {
+    let end = write_decimal(out, at, remaining.min(SF_INTEGER_MAX));
+    let Some(more_after_us) = more_after_us else { return end };
+    out[end..end + 3].copy_from_slice(b";t=");
+    write_decimal(out, end + 3, more_after_us.div_ceil(US_PER_S))
 }
 
 pub(crate) fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
@@ -234,8 +258,7 @@ pub(crate) const fn window_seconds(window_us: u64) -> u64 {
 }
 
 /// Appends the partition of the row, if it has one.
-#[inline]
-pub(crate) fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
+fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(partition) = row.partition {
         out.extend_from_slice(b";pk=");
         write::binary(out, partition);

@@ -1,8 +1,7 @@
 //! The header values of one limit, rendered in advance.
 
-use super::render_cache::{begin_member, name, policy};
-use super::{Row, SF_INTEGER_MAX, US_PER_S};
-use crate::decimal::write_decimal;
+use super::Row;
+use super::render_cache::{NUMBERS_MAX, begin_member, name, policy, write_numbers};
 use alloc::vec::Vec;
 
 /// The draft-11 values of one limit without a partition. Only two numbers differ between responses.
@@ -27,8 +26,6 @@ pub struct RowTemplate {
 
 /// The most bytes of a value of `RateLimit`.
 const LIMIT_MAX: usize = 64;
-/// The room for `;t=` and two numbers of 15 digits, which are written eight at a time.
-const NUMBERS_MAX: usize = 2 * 16 + 3;
 
 impl RowTemplate {
     /// Renders the values that all responses with this row share. `None` if the name of the row has
@@ -57,12 +54,8 @@ impl RowTemplate {
         more_after_us: Option<u64>,
         then: impl FnOnce(&[u8]) -> T,
     ) -> T {
-        let (mut value, mut len) = self.member;
-        len = write_decimal(&mut value, len, remaining.min(SF_INTEGER_MAX));
-        if let Some(more_after_us) = more_after_us {
-            value[len..len + 3].copy_from_slice(b";t=");
-            len = write_decimal(&mut value, len + 3, more_after_us.div_ceil(US_PER_S));
-        }
+        let (mut value, len) = self.member;
+        let len = write_numbers(&mut value, len, remaining, more_after_us);
         then(&value[..len])
     }
 }

@@ -211,7 +211,7 @@ fn compare(
             // hyper accepts only targets that its URI type can parse.
             let is_uri = seen.target.parse::<Uri>().is_ok();
             return match is_uri || hypers.begun > index {
-                true => told("what is accepted is read alike"),
+                true => told("both read an accepted request alike"),
                 false => Ok(Some(Reason::TargetIsNoUri)),
             };
         }
@@ -222,7 +222,7 @@ fn compare(
     }
     match Reason::find(bytes, &spans, end, whole) {
         Some(reason) => Ok(Some(reason)),
-        None => told("what is refused is refused for a stated reason"),
+        None => told("a refusal has a listed reason"),
     }
 }
 

@@ -125,7 +125,7 @@ fn an_answer_that_nobody_reads_ends_like_an_idle_connection() {
         assert_eq!(rig.stats().expired(), 0);
         tokio::time::sleep(seconds(1) + LATE).await;
         assert_eq!(rig.stats().expired(), 1);
-        assert_eq!(rest(&mut client).await, 1024, "what was in the pipe, and no more");
+        assert_eq!(rest(&mut client).await, 1024, "only the bytes in the pipe");
     });
 }
 

@@ -56,7 +56,7 @@ fn an_answer_that_is_being_read_is_not_cut() {
         client.write_all(&get("/large")).await.unwrap();
         tokio::time::sleep(seconds(1) + LATE).await;
         rig.registry.evict(None);
-        assert!(rest(&mut client).await < 100_000, "nobody read it");
+        assert!(rest(&mut client).await < 100_000, "the client did not read it");
     });
 }
 

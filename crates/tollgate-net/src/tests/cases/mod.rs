@@ -136,7 +136,11 @@ fn when_there_is_no_room_the_longest_idle_goes() {
         rig.registry.evict(None);
         assert_eq!(rest(&mut newer).await, 0);
         rig.handler.go.notify_one();
-        assert_eq!(answer(&mut busy).await.1, "waited", "what is under way is never in the way");
+        assert_eq!(
+            answer(&mut busy).await.1,
+            "waited",
+            "a connection with a request in flight is not closed"
+        );
         assert_eq!(rig.stats().evicted(), 2);
     });
 }

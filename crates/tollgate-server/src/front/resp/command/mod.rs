@@ -7,6 +7,7 @@ mod reservation;
 pub(crate) mod throttle;
 
 use throttle::Dialect;
+use tollgate_net::lowercase_word;
 
 /// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,9 @@ pub(crate) const COMMANDS: [CommandSpec; 17] = [
 pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
     let mut padded = [0; NAME_BYTES];
     padded.get_mut(..word.len())?.copy_from_slice(word);
-    padded.make_ascii_lowercase();
+    for part in padded.as_chunks_mut().0 {
+        *part = lowercase_word(*part);
+    }
     let is_named =
         |known: &&CommandSpec| known.padded_name == padded && known.name.len() == word.len();
     COMMANDS.iter().find(is_named)
