@@ -20,13 +20,17 @@ core.register_action("tollgate", { "http-req" }, function(txn, url)
         end
     end
     fields["x-forwarded-method"] = { txn.sf:method() }
-    fields["x-forwarded-uri"] = { txn.sf:pathq() }
+    -- Without a path, as in `GET http://host` and `OPTIONS *`, the target as the client wrote it.
+    local target = txn.sf:pathq()
+    if not target or target == "" then target = txn.sf:url() end
+    fields["x-forwarded-uri"] = { target }
     fields["x-forwarded-host"] = { host }
 
     local answer = core.httpclient():get { url = url, headers = fields, timeout = 1000 }
     if not answer or not answer.headers then return end
-    -- An answer without a decision is a denial: a client can cause one with a malformed head.
-    if answer.status >= 400 and answer.status < 500 then txn:set_var("txn.tollgate", "deny") end
+    -- An answer without a decision is a denial: a client can cause one with a malformed head. HAProxy has a status of 0 or
+    -- 5xx where it cannot reach Tollgate.
+    if answer.status > 0 and answer.status < 500 then txn:set_var("txn.tollgate", "deny") end
     for field, variable in pairs({
         ["x-tollgate-decision"] = "txn.tollgate", ["retry-after"] = "txn.tollgate_retry_after",
         ["ratelimit"] = "txn.tollgate_ratelimit", ["ratelimit-policy"] = "txn.tollgate_policy",

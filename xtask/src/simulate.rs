@@ -15,7 +15,7 @@ Options:
   --scale     simulate a thousand nodes and a million keys instead, for some minutes, and write docs/scaling.md's table,
               docs/pictures/scaling.csv and scaling.svg
 
-Every seed is a limit, a load and a set of faults: messages lost, late and double, processes that die, stop and
+Every seed is a limit, a load and a set of faults: messages lost, late and double, processes that die, stop, run late and
 lose their connections, clocks that run fast or slow, stores that step, fail over, lose what they acknowledged, or
 everything. What must hold is in
 `crates/tollgate-store/src/lease/`. Seeds that fail are named, and the same seed fails again.",

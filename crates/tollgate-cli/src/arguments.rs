@@ -1,7 +1,8 @@
 //! The command line: its arguments and its commands.
 
-use crate::command::{self, FAILED, UNUSABLE, exit_code};
+use crate::command::{self, FAILED, UNUSABLE, end_printed, exit_code};
 use clap::{Parser, Subcommand};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A rate limiter: gateway, service and Redis-protocol server.
@@ -74,7 +75,15 @@ enum Command {
 
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
-    run(Arguments::parse())
+    match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        // A help, a version or a wrong argument.
+        Err(shown) => {
+            let status = u8::try_from(shown.exit_code()).unwrap_or(UNUSABLE);
+            let printed = shown.print().and_then(|()| io::stdout().flush());
+            exit_code(end_printed(printed, status), UNUSABLE)
+        }
+    }
 }
 
 fn run(arguments: Arguments) -> ExitCode {

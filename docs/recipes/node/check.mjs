@@ -3,12 +3,12 @@ import { realpathSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const TOLLGATE = process.env.TOLLGATE_URL ?? "http://127.0.0.1:8081";
-// What to do when Tollgate does not answer: true lets everyone in, false nobody. Choose for each call site: a page view
-// is worth more than its limit, a password guess is not.
+// What to do when Tollgate does not answer: true admits all requests, false refuses them. Choose for each call site: a
+// page view is worth more than its limit, a password guess is not.
 const FAIL_OPEN = (process.env.FAIL ?? "open") === "open";
 const TIMEOUT_MS = Number(process.env.TOLLGATE_TIMEOUT ?? 0.25) * 1000; // a limiter that takes longer is worse than none
 
-/** Whether the request may go on, and how many seconds to wait if not (null: no wait will help). */
+/** Whether the request is admitted, and the seconds to wait if not (null: no wait helps). */
 export async function check(attributes, cost = 1) {
   let answer, body;
   try {

@@ -1,4 +1,4 @@
-// Reserve tokens before a call to a model, settle what it used. Node 20 or later, nothing to install.
+// Reserve tokens before a call to a model, and settle the tokens that it used. Node 20 or later, nothing to install.
 import { realpathSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -30,7 +30,7 @@ async function post(path, body) {
   }
 }
 
-/** Settles or cancels. Doing so twice does no harm, so a call without an answer is made again. */
+/** Settles or cancels. Repeating the call does no harm, so it is repeated if there is no answer. */
 async function end(path, body) {
   for (let attempt = 0; attempt < 3; attempt++) {
     const [status, answer] = await post(path, body);
@@ -44,7 +44,7 @@ async function end(path, body) {
   return null;
 }
 
-/** Runs `work`, which says how much it really used. An exception gives everything back. */
+/** Runs `work`, which returns the tokens that it used. An exception cancels the reservation. */
 export async function reserved(attributes, estimate, work, ttl = "2m") {
   const [status, answer] = await post("/v1/reserve", { attributes, cost: estimate, ttl });
   if (status === 429 || status === 503) throw new Refused(answer.retry_after ?? null);
@@ -63,7 +63,7 @@ export async function reserved(attributes, estimate, work, ttl = "2m") {
   return result;
 }
 
-/** Your model goes here; it says how many tokens it used. */
+/** Replace this with your model; it returns the number of tokens used. */
 async function askModel(prompt) {
   if (!prompt) throw new RangeError("nothing to answer");
   return { text: prompt.toUpperCase(), used: 120 };

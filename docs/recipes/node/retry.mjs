@@ -1,4 +1,4 @@
-// Wait as long as Tollgate asks, a little longer each for their own. Node 20 or later, nothing to install.
+// Wait as long as Tollgate says, plus a random time. Node 20 or later, nothing to install.
 import { realpathSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -6,10 +6,10 @@ import { pathToFileURL } from "node:url";
 const TOLLGATE = process.env.TOLLGATE_URL ?? "http://127.0.0.1:8081";
 const TIMEOUT_MS = Number(process.env.TOLLGATE_TIMEOUT ?? 0.25) * 1000;
 const WAIT_AT_MOST_MS = Number(process.env.TOLLGATE_WAIT ?? 30) * 1000; // in all; someone is waiting for us, too
-// What to do when Tollgate does not answer: true goes on without it, false tries again until WAIT_AT_MOST_MS.
+// What to do when Tollgate does not answer: true continues without it, false tries again until WAIT_AT_MOST_MS.
 const FAIL_OPEN = (process.env.FAIL ?? "open") === "open";
 
-/** True once the request may go on, false when it would take too long or no wait can help. */
+/** True once the request is admitted; false if that would take too long or no wait helps. */
 export async function waitUntilAllowed(attributes, cost = 1) {
   const deadline = performance.now() + WAIT_AT_MOST_MS;
   for (;;) {
@@ -33,7 +33,7 @@ export async function waitUntilAllowed(attributes, cost = 1) {
       wait = answer.headers.get("retry-after");
       if (wait === null) return false;
     }
-    // Everyone who was refused together would come back together: up to half as long again spreads them.
+    // Clients refused together would return together: a random wait of up to half as long again spreads them.
     const pause = Number(wait) * 1000 * (1 + Math.random() / 2);
     if (performance.now() + pause > deadline) return false;
     await sleep(pause);

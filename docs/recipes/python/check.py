@@ -7,14 +7,14 @@ import urllib.error
 import urllib.request
 
 TOLLGATE = os.environ.get("TOLLGATE_URL", "http://127.0.0.1:8081")
-# What to do when Tollgate does not answer: True lets everyone in, False nobody. Choose for each call site: a page view
-# is worth more than its limit, a password guess is not.
+# What to do when Tollgate does not answer: True admits all requests, False refuses them. Choose for each call site: a
+# page view is worth more than its limit, a password guess is not.
 FAIL_OPEN = os.environ.get("FAIL", "open") == "open"
 TIMEOUT = float(os.environ.get("TOLLGATE_TIMEOUT", "0.25"))  # seconds; a limiter that takes longer is worse than none
 
 
 def check(attributes, cost=1):
-    """Whether the request may go on, and how many seconds to wait if not (None: no wait will help)."""
+    """Whether the request is admitted, and the seconds to wait if not (None: no wait helps)."""
     body = json.dumps({"attributes": attributes, "cost": cost}).encode()
     request = urllib.request.Request(
         TOLLGATE + "/v1/check", body, {"Content-Type": "application/json"})

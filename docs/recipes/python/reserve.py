@@ -1,4 +1,4 @@
-"""Reserve tokens before a call to a model, settle what it used. Python 3.9 or later, nothing to install."""
+"""Reserve tokens before a call to a model, and settle the tokens that it used. Python 3.9 or later, nothing to install."""
 import contextlib
 import http.client
 import json
@@ -13,7 +13,7 @@ FAIL_OPEN = os.environ.get("FAIL", "open") == "open"
 
 
 class Refused(Exception):
-    """A limit is exhausted; `wait` seconds will help, unless it is None."""
+    """A limit is exhausted; retry after `wait` seconds, unless it is None."""
 
     def __init__(self, wait):
         super().__init__(f"try again in {wait} s" if wait else "no wait will help")
@@ -34,7 +34,7 @@ def post(path, body):
 
 
 def end(path, body):
-    """Settles or cancels. Doing so twice does no harm, so a call without an answer is made again."""
+    """Settles or cancels. Repeating the call does no harm, so it is repeated if there is no answer."""
     for _ in range(3):
         status, answer = post(path, body)
         if status == 200:
@@ -48,7 +48,7 @@ def end(path, body):
 
 @contextlib.contextmanager
 def reserved(attributes, estimate, ttl="2m"):
-    """Yields a list: append what was really used. An exception gives everything back."""
+    """Yields a list: append the tokens used. An exception cancels the reservation."""
     status, answer = post("/v1/reserve", {"attributes": attributes, "cost": estimate, "ttl": ttl})
     if status in (429, 503):
         raise Refused(answer.get("retry_after"))
@@ -69,7 +69,7 @@ def reserved(attributes, estimate, ttl="2m"):
 
 
 def ask_model(prompt):
-    """Your model goes here; it says how many tokens it used."""
+    """Replace this with your model; it returns the number of tokens used."""
     if not prompt:
         raise ValueError("nothing to answer")
     return prompt.upper(), 120

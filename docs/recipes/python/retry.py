@@ -1,4 +1,4 @@
-"""Wait as long as Tollgate asks, a little longer each for their own. Python 3.9 or later, nothing to install."""
+"""Wait as long as Tollgate says, plus a random time. Python 3.9 or later, nothing to install."""
 import http.client
 import json
 import os
@@ -11,12 +11,12 @@ import urllib.request
 TOLLGATE = os.environ.get("TOLLGATE_URL", "http://127.0.0.1:8081")
 TIMEOUT = float(os.environ.get("TOLLGATE_TIMEOUT", "0.25"))  # seconds
 WAIT_AT_MOST = float(os.environ.get("TOLLGATE_WAIT", "30"))  # seconds in all; someone is waiting for us, too
-# What to do when Tollgate does not answer: True goes on without it, False tries again until WAIT_AT_MOST.
+# What to do when Tollgate does not answer: True continues without it, False tries again until WAIT_AT_MOST.
 FAIL_OPEN = os.environ.get("FAIL", "open") == "open"
 
 
 def wait_until_allowed(attributes, cost=1):
-    """True once the request may go on, False when it would take too long or no wait can help."""
+    """True once the request is admitted; False if that would take too long or no wait helps."""
     body = json.dumps({"attributes": attributes, "cost": cost}).encode()
     deadline = time.monotonic() + WAIT_AT_MOST
     while True:
@@ -36,7 +36,7 @@ def wait_until_allowed(attributes, cost=1):
             if FAIL_OPEN:
                 return True
             wait = 1
-        # Everyone who was refused together would come back together: up to half as long again spreads them.
+        # Clients refused together would return together: a random wait of up to half as long again spreads them.
         pause = int(wait) * (1 + random.random() / 2)
         if time.monotonic() + pause > deadline:
             return False

@@ -88,7 +88,12 @@ pub(crate) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) -> ExitCode 
 
 /// Prints the output of a command that ends with this status, even if nobody reads the output.
 pub(crate) fn print(text: impl AsRef<[u8]>, status: u8) -> Result<ExitCode, Stop> {
-    match io::stdout().lock().write_all(text.as_ref()).map_err(|error| Stop::unwritten(&error)) {
+    end_printed(io::stdout().lock().write_all(text.as_ref()), status)
+}
+
+/// The end of a command that has printed its output, or failed to.
+pub(crate) fn end_printed(printed: io::Result<()>, status: u8) -> Result<ExitCode, Stop> {
+    match printed.map_err(|error| Stop::unwritten(&error)) {
         Err(stop @ Stop::Unusable(_)) => Err(stop),
         _ => Ok(ExitCode::from(status)),
     }

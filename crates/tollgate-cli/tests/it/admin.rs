@@ -1,4 +1,4 @@
-//! `tollgate admin` against a tollgate that runs.
+//! `tollgate admin` against a running node.
 
 use crate::serve::process::{Folder, Process, check};
 use serde_json::Value;
@@ -14,7 +14,7 @@ limits:
   - {name: login, keys: [[ip, user], [ip]], rate: 5/d, algorithm: gcra}
 "#;
 
-/// A tollgate and the means to ask it.
+/// A running node, and the arguments to call it.
 struct AdminFixture {
     folder: Folder,
     process: Process,
@@ -127,7 +127,7 @@ fn a_limit_is_switched_off_and_on_again() {
     assert_eq!(lines_of(&desk), done);
 }
 
-/// What the audit log says was done.
+/// The actions in the audit log.
 fn lines_of(desk: &AdminFixture) -> Vec<String> {
     let audit = std::fs::read_to_string(desk.folder.0.join("audit.jsonl")).unwrap();
     assert!(!audit.contains(TOKEN));
@@ -160,7 +160,7 @@ fn a_bad_file_is_shown_as_check_shows_it() {
     let (status, out, _) = desk.admin(&["status"]);
     assert_eq!(status, 0, "the last good policy is in force: {out}");
     assert!(out.contains("policy"), "{out}");
-    assert!(desk.admin(&["policy"]).1.contains(" error: "), "the last reload is told");
+    assert!(desk.admin(&["policy"]).1.contains(" error: "), "the last reload is shown");
 }
 
 #[test]

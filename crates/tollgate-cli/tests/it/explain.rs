@@ -1,4 +1,4 @@
-//! `tollgate explain`, over a file and against a tollgate that runs.
+//! `tollgate explain` with a file, and against a running node.
 
 use crate::serve::process::{Folder, Process, check};
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn requests_up_to_the_instant_count() {
     let at = |time| explain(&folder, &[&rows[..], &["--at", time]].concat(), "");
     let (status, out, _) = at("1700000015");
     assert_eq!(status, 0, "{out}");
-    // 915 s into the hour, three quarters of the hour before still count.
+    // 915 s after the start of the hour, three quarters of the previous hour still count.
     assert!(out.contains("1 of 3 in this window, 1 of the 1 before still count: 1 left"), "{out}");
     let (status, out, _) = at("1700000030.5");
     assert_eq!(status, 1, "{out}");
@@ -104,7 +104,7 @@ fn a_line_of_the_decision_log_gives_time_and_keys() {
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(answer["time"], "2023-11-14T22:13:20.000000Z");
     let key = &answer["limits"][0]["decisions"][0]["key"][0];
-    assert_eq!(key["value"], "~0123456789abcdef", "a hash stands for itself");
+    assert_eq!(key["value"], "~0123456789abcdef", "a hash is shown unchanged");
     assert_eq!(answer["logged"]["limits"][0]["remaining"], 0);
     let (_, out, _) = explain(&folder, &["--decision", line], "");
     assert!(out.contains("The line holds keys only"), "{out}");

@@ -1,4 +1,4 @@
-//! What a node says of a store that is gone, came back, or refuses something.
+//! The log and `/readyz` of a node whose store fails, recovers, or refuses a command.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn an_outage_is_one_line_and_its_end_another() {
     let shown = || node.get("/readyz").is_ok_and(|answer| answer.body.contains("store"));
     assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
     redis.kill();
-    // Nobody asks but the node itself, whose looks are what opens the breaker.
+    // No client sends requests: the node's own probes open the circuit breaker.
     assert!(wait_until(PATIENCE, || shown() && node.metric("tollgate_breaker_open") == 1));
     redis.restart();
     assert!(wait_until(PATIENCE, || !shown() && node.metric("tollgate_breaker_open") == 0));
@@ -34,7 +34,7 @@ fn started(store: &str, limits: &str) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_tollgate")), &file)
 }
 
-/// `replica_reads` sends what only looks to a replica, and what counts to the primary.
+/// With `replica_reads`, peeks go to a replica and charges to the primary.
 #[test]
 fn a_replica_answers_what_only_looks() {
     let primary = Redis::listen(&["--repl-diskless-sync-delay", "0"]);
@@ -50,7 +50,7 @@ fn a_replica_answers_what_only_looks() {
     let plain = started(&store(""), limit);
     assert!(wait_until(PATIENCE, || peek(&plain).source.is_none()), "{:#?}", plain.log());
     (0..20).for_each(|_| assert_eq!(peek(&plain).status, 200));
-    assert!(!stats(&replica).contains("_ro:"), "nobody allowed it");
+    assert!(!stats(&replica).contains("_ro:"), "replica reads are off");
     let node = started(&store(", replica_reads: true"), limit);
     let is_read = || peek(&node).status == 200 && stats(&replica).contains("_ro:");
     assert!(wait_until(PATIENCE, is_read), "{:#?}", node.log());
@@ -71,7 +71,7 @@ fn is_ready(node: &Node) -> bool {
 
 #[test]
 fn a_cluster_that_lost_a_part_is_still_one_to_be_asked() {
-    // So long that no replica takes over meanwhile.
+    // A timeout so long that no replica takes over meanwhile.
     let mut cluster = Cluster::start(Duration::from_secs(60));
     let node = started(&cluster.store(), CLOSED);
     assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());

@@ -1,4 +1,4 @@
-//! `tollgate check --probe` on servers of the test's own, of every sort.
+//! `tollgate check --probe` on Redis servers of every kind.
 
 use super::run;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tollgate_faults::cluster::Cluster;
 use tollgate_faults::redis::Redis;
 use tollgate_faults::sentinel::Sentinels;
 
-/// A file with this store.
+/// A policy with this store.
 fn file(store: &str) -> String {
     format!("store: {{redis: {{{store}, deadline: 10s}}}}\nlimits: [{{name: a, rate: 5/s}}]\n")
 }
@@ -30,7 +30,7 @@ fn documented() -> String {
     line.strip_prefix("user ").unwrap().replace("PASSWORD", "pw")
 }
 
-/// What docs/operations.md adds for leased limits.
+/// The rights that docs/operations.md adds for leased limits.
 fn leases_need() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -84,9 +84,9 @@ fn every_right_that_is_missing_is_named() {
     assert!(rights.len() > 7, "{user}");
     for right in rights {
         redis.run(&format!("ACL SETUSER tollgate -{right}"));
-        // A script that is known already is not sent in full, so that nothing would show.
+        // A cached script would not be sent in full, and the error would not show.
         let (status, out) = probe(&store);
-        // Without INFO nothing fails.
+        // Without INFO, the probe still succeeds.
         assert_eq!(status, i32::from(right != "info"), "{right}: {out}");
         let named = format!("command {}", right.to_uppercase());
         assert!(out.contains(&named) || out.contains(&format!("lacks +{right}")), "{right}: {out}");
@@ -116,7 +116,7 @@ fn rights_that_only_leases_need_are_named_where_a_limit_is_leased() {
         let (status, out, err) = run(&["check", "--probe", "-"], file);
         (status, format!("{out}{err}"))
     };
-    assert_eq!(run(&plain).0, 0, "nobody else needs them");
+    assert_eq!(run(&plain).0, 0, "other limits do not need them");
     let rights = leases_need();
     assert!(rights.len() > 5, "{rights:?}");
     let (status, out) = run(&leased);
@@ -202,7 +202,7 @@ fn a_cluster_is_named_by_its_nodes() {
         assert_eq!(status, i32::from(!named.is_empty()), "{right}: {out}");
         assert!(out.contains(named), "{right}: {out}");
     }
-    // Rights are not replicated, so that each server may lack others.
+    // Rights are not replicated, so each server may lack different ones.
     for n in 0..3 {
         for server in &cluster.servers {
             server.run(&format!("ACL SETUSER {user}"));
@@ -213,7 +213,7 @@ fn a_cluster_is_named_by_its_nodes() {
         assert_eq!(status, 1, "{n}: {out}");
         assert!(out.contains(&format!("INCRBY at {}", cluster.address(n))), "{n}: {out}");
     }
-    // Of three servers one has the slot, and the others say where it is.
+    // Of three servers one has the slot, and the others redirect to it.
     let alone = (0..3).map(|n| probe(&format!("url: 'redis://{}'", cluster.address(n))));
     let told =
         alone.filter(|(status, out)| *status == 1 && out.contains("name the cluster's nodes"));

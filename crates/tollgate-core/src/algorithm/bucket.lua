@@ -205,6 +205,7 @@ end
 -- Unpacks what `tat_pack` wrote at the end of `value`, from byte `at` on.
 local function tat_unpack(value, at)
   local bytes = (#value - at - 6) / 2
+  assert(bytes >= 0 and bytes <= 4 and bytes % 1 == 0)
   local tat = { us = struct.unpack('>I7', value, at), fraction = 0, count = 0 }
   if bytes > 0 then
     tat.fraction, tat.count = struct.unpack('>I' .. bytes .. 'I' .. bytes, value, at + 7)
@@ -233,6 +234,7 @@ local function dated_tat_decode(value)
     tat.ahead = dated and struct.unpack('>I7', value) or 0
     return tat
   end
+  assert(not value or string.find(value, '^%d+$'))
   return { us = tonumber(value or 0), fraction = 0, count = 0, ahead = 0 }
 end
 

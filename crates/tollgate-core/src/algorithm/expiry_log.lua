@@ -18,6 +18,7 @@ local RECORD, RECORD_BYTES = '>i7I7', 14
 local function expiry_log_decode(value)
   local latest, total = -EXPIRY_LOG_EPOCH_US, 0
   if value then
+    assert(#value % RECORD_BYTES == 0)
     latest, total = struct.unpack(RECORD, value)
   end
   local records = value or struct.pack(RECORD, latest, total)

@@ -36,6 +36,7 @@ local function window_decode(value)
   if not value then
     return 0, 0, 0
   end
+  assert(#value == 20 or #value == 26)
   local index, _, previous, current = struct.unpack(#value == 26 and '>I6I6I7I7' or '>I6I6I4I4', value)
   return index, previous, current
 end

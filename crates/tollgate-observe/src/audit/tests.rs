@@ -112,7 +112,7 @@ fn a_pipe_that_nobody_reads_fails_and_blocks_nobody() {
     let path = folder("pipe").join("audit");
     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
     assert!(made.success());
-    assert!(AuditLog::file(&path).is_err(), "nobody has it open");
+    assert!(AuditLog::file(&path).is_err(), "the pipe has no reader");
     let mut reader = OpenOptions::new();
     let reader = reader.read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
     let audit = AuditLog::file(&path).unwrap();

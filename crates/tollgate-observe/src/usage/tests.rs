@@ -360,7 +360,7 @@ fn a_file_that_takes_nothing_costs_rows_and_no_memory() {
         UsageLine::Gap { gap } => Some(gap.clone()),
         _ => None,
     });
-    let gap = gap.expect("the file tells what is missing");
+    let gap = gap.expect("the file has a gap");
     assert_eq!(gap.from.as_deref(), Some("2023-11-14T22:14:00.000000Z"));
     assert_eq!(gap.to, "2023-11-14T22:18:00.000000Z");
     assert_eq!((rows(&world.path()).len(), trail.stats().written_rows), (1, 1));

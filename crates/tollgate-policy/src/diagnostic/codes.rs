@@ -76,7 +76,7 @@ codes! {
     KEY_AND_KEYS "TG022" "`key` together with `keys`"
         "`key` makes one limit, `keys` one for each of its entries: write one of them."
     BAD_KEY "TG023" "malformed key"
-        "Each key in `keys` and `first_of` names at least one attribute, no key names one twice, and `first_of` stands in `key` alone."
+        "Each key in `keys` and `first_of` names at least one attribute, no key names one twice, and `first_of` is only allowed in `key`."
     COUNT_TOO_LARGE "TG024" "number too large to be exact"
         "Rates, bursts, queues and slots are exact up to 4294967295."
     PERIOD_OUT_OF_RANGE "TG025" "period out of range"

@@ -174,7 +174,7 @@ fn a_value_that_is_written_takes_the_same_form_as_one_that_is_set() {
             let id = names.get(name).unwrap();
             assert_eq!(facts.match_text(id), Some("secret"), "a match sees it in clear");
         }
-        facts.write("unknown", |_| panic!("nobody asked for it")).unwrap();
+        facts.write("unknown", |_| panic!("the policy does not use it")).unwrap();
     }
     let names = names(&["ip"]);
     let mut facts = Facts::new(&names, 64, FactsBuffer::default());

@@ -81,7 +81,7 @@ fn durations_have_a_unit_and_no_space() {
         assert!(duration_us(text).is_err(), "{text:?}");
     }
     for us in [1_000, 25_000, 1_000_000, 90_000_000, 3_600_000_000, 86_400_000_000] {
-        assert_eq!(duration_us(&format_us(us)), Ok(us), "what is shown can be written");
+        assert_eq!(duration_us(&format_us(us)), Ok(us), "a formatted duration can be parsed");
     }
 }
 

@@ -19,6 +19,7 @@ mod local_rate;
 mod login;
 mod long_queue;
 mod never_fits;
+mod penalty_unset;
 mod plaintext_upstreams;
 mod same_candidate;
 mod shadowed;
@@ -84,6 +85,7 @@ lints! {
     single_unit,
     caller_time,
     unstable_keys,
+    penalty_unset,
 }
 
 /// Returns the warnings for a file without errors, in file order, except those that `lint.allow`

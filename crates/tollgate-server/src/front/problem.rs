@@ -58,6 +58,10 @@ impl Problem {
             .with_header(ALLOW, HeaderValue::from_static(allowed))
     }
 
+    pub(super) fn no_host() -> Self {
+        Self::bad("host", "send one Host header with HTTP/1.1")
+    }
+
     pub(super) fn not_json() -> Self {
         let detail = "send JSON with `Content-Type: application/json`, as `curl --json` does";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).at("content-type")

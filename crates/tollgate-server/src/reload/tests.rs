@@ -134,7 +134,7 @@ fn a_bad_file_leaves_the_last_good_one_and_says_so_once() {
 
     world.put("tollgate.yaml", &policy("5/h"));
     world.look();
-    assert_eq!(world.detail(), "", "the same as is in force, but what was wrong is mended");
+    assert_eq!(world.detail(), "", "the file in force again, so the error is cleared");
     assert_eq!(world.reloads(), (1, 2));
 }
 
@@ -235,7 +235,7 @@ fn another_tier_file_is_watched_from_when_it_is_named() {
     world.look();
     fs::remove_file(world.folder.join("tiers.yaml")).unwrap();
     world.look();
-    assert_eq!(world.detail(), "", "nobody asks for it any more");
+    assert_eq!(world.detail(), "", "the policy no longer names it");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::admission::one_a_second;
 use super::driver::{ChargeSpec, StoreDriver};
-use super::trace::{algorithm_name, algorithms, all_algorithms};
-use crate::{Change, Store};
+use super::trace::{algorithm_name, all_algorithms};
+use crate::{Change, ReservationStore, Store};
 use tollgate_core::{Algorithm, LimitState};
 
 /// A give-back returns the units that time has not returned. The row is a peek afterwards.
@@ -69,18 +69,48 @@ pub async fn debts<S: Store>(store: &S) {
 
 /// After a reset, a key is like new, without penalties.
 pub async fn resets<S: Store>(store: &S) {
-    for params in algorithms(3) {
+    for params in all_algorithms(3) {
+        let name = algorithm_name(&params);
         let driver = StoreDriver::new(store);
-        let line = ChargeSpec::new(34, params.algorithm(), params);
+        let line = ChargeSpec::new(34, name, params);
         let bystander = ChargeSpec::new(34, "bystander", params);
         driver.reset(&bystander).await;
         for _ in 0..2 {
-            assert!(driver.take(&[line.cost(3)]).await.0, "{}: fresh", params.algorithm());
+            assert!(driver.take(&[line.cost(3)]).await.0, "{name}: fresh");
             assert!(!driver.take(&[line]).await.0);
             driver.take(&[bystander]).await;
             driver.reset(&line).await;
         }
         assert_eq!(driver.peek(&[bystander]).await.1[0].outcome.remaining, 1, "others keep theirs");
         driver.reset(&bystander).await;
+    }
+}
+
+/// A give-back of a charge made before a reset returns nothing: the reset has forgotten the charge,
+/// and the units since belong to others.
+pub async fn give_backs_after_resets<S: ReservationStore>(store: &S) {
+    for params in all_algorithms(5) {
+        let name = algorithm_name(&params);
+        for (limit, wait_us) in [(35, 0), (36, 1_000)] {
+            let mut driver = StoreDriver::new(store);
+            let line = ChargeSpec::new(limit, name, params);
+            let (_, rows) = driver.take(&[line.cost(2)]).await;
+            let (_, more) = driver.take(&[line.cost(3)]).await;
+            let (Some(first), Some(second)) = (rows[0].receipt, more[0].receipt) else {
+                panic!("{name}: five fit")
+            };
+            let id = format!("before a reset {limit} {name}");
+            driver.open(&id, 30_000_000, &[line], b"").await;
+            driver.now_us += wait_us;
+            driver.reset(&line).await;
+            driver.now_us += wait_us;
+            assert!(driver.take(&[line.cost(5)]).await.0, "{name}: a reset forgets all charges");
+            let back = |units, receipt| Change::GiveBack { units, receipt, charged_params: params };
+            let rows = driver.adjust(&[(line, back(2, first))]).await;
+            assert_eq!(rows[0].outcome.remaining, 0, "{name}");
+            driver.end(&id, 0, &[(line, back(3, second))]).await;
+            let (admitted, rows) = driver.take(&[line]).await;
+            assert!(!admitted, "{name}: six after a reset: {rows:?}");
+        }
     }
 }

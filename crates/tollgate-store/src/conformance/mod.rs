@@ -24,11 +24,11 @@ mod penalties;
 mod reservations;
 mod trace;
 
-pub use adjustments::{debts, give_backs, resets};
+pub use adjustments::{debts, give_backs, give_backs_after_resets, resets};
 pub use admission::{all_or_nothing, batches, costs, leaps, owed, peeks, shadows, tier_changes};
 pub use driver::{ChargeSpec, StoreDriver};
 pub use model::Model;
-pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
+pub use penalties::{block_ends, blocks, kept_penalties, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};
 pub use trace::{algorithms, calendar_traces, calendars, traces};
 
@@ -48,9 +48,11 @@ pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     block_ends(&fresh().await).await;
     uncounted(&fresh().await).await;
     operators_blocks(&fresh().await).await;
+    kept_penalties(&fresh().await).await;
     give_backs(&fresh().await).await;
     debts(&fresh().await).await;
     resets(&fresh().await).await;
+    give_backs_after_resets(&fresh().await).await;
     settled(&fresh().await).await;
     ended_once(&fresh().await).await;
     expiring(&fresh().await).await;

@@ -1,6 +1,7 @@
 //! The model: the contract of a store, as a map and the functions of the core.
 
 use super::driver::ChargeSpec;
+use crate::memory::resets::REMEMBERED_US;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
@@ -9,6 +10,8 @@ use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
 #[derive(Debug, Default)]
 pub struct Model {
     cells: HashMap<(u64, Vec<u8>), (LimitState, penalty::PenaltyState)>,
+    /// The instants of resets of known keys. Charges up to then are not given back.
+    resets_us: HashMap<(u64, Vec<u8>), u64>,
 }
 
 impl Model {
@@ -40,10 +43,17 @@ impl Model {
 
     /// Applies one change.
     pub fn adjust(&mut self, now_us: u64, line: &ChargeSpec<'_>, change: Change) -> Answer {
+        let reset_us = self.resets_us.get(&(line.limit, line.key.to_vec())).copied();
         let (state, _) = self.cell(line);
         let receipt = match change {
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(line.params.charge(state, now_us, units)),
+            Change::GiveBack { receipt, .. }
+                if reset_us
+                    .is_some_and(|us| receipt.at_us <= us && now_us < us + REMEMBERED_US) =>
+            {
+                None
+            }
             Change::GiveBack { units, receipt, charged_params } => {
                 charged_params.give_back(state, now_us, units, &receipt);
                 None
@@ -55,8 +65,15 @@ impl Model {
     }
 
     /// Resets one key.
-    pub fn reset(&mut self, line: &ChargeSpec<'_>) {
-        self.cells.remove(&(line.limit, line.key.to_vec()));
+    pub fn reset(&mut self, now_us: u64, line: &ChargeSpec<'_>) {
+        let key = (line.limit, line.key.to_vec());
+        let is_new = |(state, penalties): &(LimitState, penalty::PenaltyState)| {
+            matches!(state, LimitState::New) && *penalties == Default::default()
+        };
+        let was_known = self.cells.remove(&key).is_some_and(|cell| !is_new(&cell));
+        if was_known || self.resets_us.contains_key(&key) {
+            self.resets_us.insert(key, now_us);
+        }
     }
 
     fn cell(&mut self, line: &ChargeSpec<'_>) -> &mut (LimitState, penalty::PenaltyState) {

@@ -3,7 +3,7 @@
 use super::admission::one_a_second;
 use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
-use crate::{Answer, Change, Store};
+use crate::{Answer, Change, ChargeMode, Store};
 use tollgate_core::{Algorithm, Penalty};
 
 const SECOND_US: u64 = 1_000_000;
@@ -133,6 +133,32 @@ pub async fn uncounted<S: Store>(store: &S) {
     let (admitted, rows) = driver.take(&[line.shadow()]).await;
     assert!(admitted && !rows[0].blocked, "in shadow mode the block is not looked at");
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
+}
+
+/// A limit without a penalty, before a reload or on another node, ignores a penalty's block and
+/// keeps it. So does the end of a charge that was made before the limit had the penalty.
+pub async fn kept_penalties<S: Store>(store: &S) {
+    for params in algorithms(3) {
+        let name = params.algorithm();
+        let driver = StoreDriver::new(store);
+        let old = ChargeSpec::new(28, name, params);
+        let line = old.penalty(strict());
+        let (_, rows) = driver.take(&[old.cost(2)]).await;
+        let Some(receipt) = rows[0].receipt else { panic!("{name}: two fit") };
+        for _ in 0..3 {
+            driver.take(&[line.cost(2)]).await;
+        }
+        assert!(driver.peek(&[line]).await.1[0].blocked, "{name}: three refusals");
+        let debt = ChargeMode::Owe { units: 0, enforced: true };
+        for other in [old, ChargeSpec { mode: debt, cost: 0, ..old }] {
+            let (admitted, rows) = driver.take(&[other]).await;
+            assert!(admitted && !rows[0].blocked, "{name}: without a penalty the limit decides");
+        }
+        let change = Change::GiveBack { units: 2, receipt, charged_params: params };
+        assert!(!driver.adjust(&[(old, change)]).await[0].blocked, "{name}");
+        driver.take(&[old]).await;
+        assert!(driver.take(&[line]).await.1[0].blocked, "{name}: the block stays");
+    }
 }
 
 /// An operator's block refuses like a penalty's, also on limits without a penalty. It keeps the

@@ -1,5 +1,6 @@
--- Resets a leased limit. KEYS[1] is its book, KEYS[2] its state. Both change in one call: a node
--- that asks in between would restore one from the other.
+-- Resets the ledger of a leased limit. KEYS[1] is its book, KEYS[2] its state, which reset.lua
+-- resets next. Both change in one call: a node that asks in between would restore one from the
+-- other.
 --
 -- Holders can still spend their units, but must not return them: everything granted counts as
 -- returned. The book stays, since a missing book means that the store lost writes.
@@ -12,5 +13,4 @@ for i = 1, #all, 2 do
   end
 end
 redis.call('HDEL', KEYS[1], 's')
-redis.call('UNLINK', KEYS[2])
-return 1
+local STATES = { KEYS[2] }

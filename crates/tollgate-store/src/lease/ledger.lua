@@ -4,9 +4,11 @@
 -- KEYS[1] is the limit's state, as the other scripts keep it; granted units count as used. KEYS[2]
 -- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the grace
 -- period, the last sweep, when the book began, until when it is kept, the units granted and
--- returned by all holders, and whether holders restored it. `s` is a copy of the state, in case the
--- state alone is lost. Every other field is a holder: units granted and returned, both cumulative,
--- the oldest grant it may not know of, when it was last seen, when to reclaim it.
+-- returned by all holders, whether holders restored it, the number of the last call, the latest
+-- lost call that a holder has reported, and the last call before entries were dropped. `s` is a
+-- copy of the state, in case the state alone is lost. Every other field is a holder: units granted
+-- and returned, both cumulative, the oldest grant it may not know of, when it was last seen, the
+-- number of its last call, when to reclaim it.
 --
 -- ARGV[3] has the store's params; ARGV[5] is a flat array, in the order of the assignments below.
 
@@ -17,6 +19,7 @@ local ledger, known, want, need = request[6], request[7], request[8], request[9]
 local returned, return_at = request[10], request[11]
 local lifetime, grace, reclaim = request[12], request[13], request[14]
 local their_granted, their_returned = request[15], request[16]
+local their_calls, their_last_call = request[21], request[22]
 local algorithm, book = params.algorithm, KEYS[2]
 local fixed = algorithm == fixed_window
 local windowed = fixed or algorithm == sliding_window
@@ -42,10 +45,10 @@ local function written(...)
   return table.concat(all, ':')
 end
 local last, id, grace_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
-local all_granted, all_returned, restored = 0, 0, 0
+local all_granted, all_returned, restored, calls, reported, dropped = 0, 0, 0, 0, 0, 0
 if found[1] then
-  last, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored =
-    numbers(found[1])
+  last, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored, calls,
+    reported, dropped = numbers(found[1])
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
@@ -68,7 +71,7 @@ local rolled, reinstated = false, false
 local function restart(named)
   redis.call('UNLINK', book)
   found[3], id, swept = false, named, now
-  all_granted, all_returned, restored = 0, 0, 0
+  all_granted, all_returned, restored, calls, reported, dropped = 0, 0, 0, 0, 0, 0
 end
 if not found[1] then
   begun = now
@@ -142,20 +145,32 @@ end
 -- that the holder was granted. Which returns of others it contains is unknown, so every holder has
 -- to be reinstated.
 local named = ledger == id
+local g, q, since, _, last_call = 0, 0, state_now, 0, dropped
+if found[3] then
+  g, q, since, _, last_call = numbers(found[3])
+end
+-- Restoring a book continues its calls at the next multiple, beyond all calls that the store lost.
+local LINEAGE, begins_lineage = 4294967296, false
+-- Whether the store has lost a call that it answered to the holder, or that the process saw. Calls
+-- of a lost book say nothing about this one.
+local function proves_loss()
+  local is_current = their_last_call >= calls - calls % LINEAGE
+  return (is_current and their_last_call > last_call) or their_calls > calls
+end
+-- Drops the entries of all holders: which of their returns the state contains is unknown.
+local function drop_holders()
+  redis.call('UNLINK', book)
+  found[3], dropped = false, calls
+end
 if ledger ~= 0 and (named or not fixed) then
   -- Lost returns alone are credited again by the holders' own totals. If the state lacks more, the
   -- store also lost what it had decided itself.
   local more_returned = their_granted == all_granted and their_returned > all_returned
   local later = their_granted > all_granted or (restored == 1 and more_returned)
-  -- The book of a fixed window keeps an entry of every process that knows it. A process without one
-  -- knows an earlier book of this window, which was lost.
-  local is_dropped = fixed and restored == 0 and not found[3]
-  if is_dropped then
-    for _, field in ipairs(redis.call('HKEYS', book)) do
-      is_dropped = is_dropped and string.sub(field, 1, 16) ~= string.sub(name, 1, 16)
-    end
-  end
-  if not is_begun or not named or later or more_returned or is_dropped then
+  local is_new_loss = not is_begun or restored == 0 or proves_loss()
+  -- A lost call after those that holders have reported so far.
+  local is_unreported = their_calls > reported and their_calls < calls - calls % LINEAGE
+  if not is_begun or not named or later or more_returned or is_unreported then
     local replaces = is_begun and named and restored == 1
     local raised = restore(replaces, named and max(0, their_returned - all_returned) or 0)
     if raised or (named and (later or not is_begun)) then
@@ -165,8 +180,9 @@ if ledger ~= 0 and (named or not fixed) then
         all_granted = max(all_granted, their_granted)
         all_returned = max(all_returned, their_returned)
       end
-      redis.call('UNLINK', book)
-      found[3], rolled = false, true
+      drop_holders()
+      rolled, begins_lineage = true, named and is_new_loss
+      g, q, since, last_call = 0, 0, state_now, dropped
     end
   end
 end
@@ -175,31 +191,31 @@ end
 -- knows, the store lost writes: repairs them and starts a grace period.
 -- Grants and returns have the time of the state. Otherwise a book whose clock stands still after a
 -- step back would credit units that time has returned to a bucket.
-local g, q, since = 0, 0, state_now
-if found[3] then
-  g, q, since = numbers(found[3])
-end
 if since > state_now then
   -- The clock stepped back, so the age is unknown.
   since = 0
 end
 if not named then
-  known, returned = 0, 0
+  known, returned, their_calls, their_last_call = 0, 0, 0, 0
 end
-if known > g and restored ~= 0 then
-  -- The state that was restored contains its units, and perhaps its returns.
-  g, q, reinstated = known, max(q, returned), true
-end
-if known > g then
-  -- More than the capacity, plus what is given back below, makes no difference.
-  local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
-  algorithm.charge(params, state, state_now, fixed and known - g or min(known - g, most))
-  all_granted = all_granted + known - g
-  g, rolled = known, true
-  -- The summary also has what the store had decided itself, before a book that granted since.
-  if restore(false, max(0, their_returned - all_returned)) then
+do
+  local is_outdated = proves_loss()
+  if known > g and restored ~= 0 and not found[3] then
+    -- The state that was restored contains its units, and perhaps its returns.
+    g, q, reinstated = known, max(q, returned), true
+  elseif known > g then
+    -- More than the capacity, plus what is given back below, makes no difference.
+    local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
+    algorithm.charge(params, state, state_now, fixed and known - g or min(known - g, most))
+    all_granted = all_granted + known - g
+    g, rolled, is_outdated = known, true, true
+  end
+  -- The summary also has what the store had decided itself, and perhaps returns of other holders.
+  if is_outdated and restore(false, max(0, their_returned - all_returned)) then
     all_granted, all_returned = max(all_granted, their_granted), max(all_returned, their_returned)
-    q, restored, reinstated = max(q, returned), 2, true
+    q, restored, reinstated, rolled = max(q, returned), 2, true, true
+    drop_holders()
+    begins_lineage = true
   end
 end
 if named and not fixed then
@@ -266,17 +282,29 @@ if want > 0 and room > 0 and now >= grace_until then
   end
 end
 
-local idle = max(algorithm.idle_at_us(params, state), block)
+local idle, head_ends = algorithm.idle_at_us(params, state), 0
+if head then
+  head, head_ends = kept_head(head, now)
+  idle = max(idle, head_ends)
+end
 local ttl = max(idle - state_now, windowed and 2 * params.window or 0, grace_until - now) + reclaim
 -- Never shorter than other holders were told; they may have longer leases.
 kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + ttl_margin)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
+calls = max(calls, their_calls) + 1
+if begins_lineage then
+  calls = math.ceil(calls / LINEAGE) * LINEAGE
+end
+if their_calls < calls - calls % LINEAGE then
+  reported = max(reported, their_calls)
+end
 local meta = written(
-  now, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored
+  now, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored, calls,
+  reported, dropped
 )
-local field = written(g, q, since, now, now + reclaim)
+local field = written(g, q, since, now, calls, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
 
@@ -290,5 +318,5 @@ return cmsgpack.pack({
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
   shown.reset_after_us, max(0, now - begun), reinstated and 1 or 0, all_granted, all_returned,
   windowed and state.index or algorithm.idle_at_us(params, state),
-  fixed and state.count or state.previous or 0, state.current or 0,
+  fixed and state.count or state.previous or 0, state.current or 0, calls,
 })

@@ -38,6 +38,13 @@ pub struct GrantBook {
     pub granted: u64,
     /// Units returned in this ledger, by all holders.
     pub returned: u64,
+    /// The number of the last call. Restoring the book continues at the next multiple of
+    /// 2^32, beyond all calls that the store lost.
+    pub calls: u64,
+    /// The latest lost call whose summary a holder has reported.
+    pub reported_call: u64,
+    /// The last call before the book dropped the entries of its holders.
+    pub dropped_call: u64,
     /// Whether holders restored the book after a loss.
     pub restored: Restored,
     /// A copy of the state, in case the state alone is lost.
@@ -69,9 +76,14 @@ pub struct HolderGrant {
     pub oldest_grant_us: u64,
     /// The time of the holder's last request.
     pub seen_us: u64,
+    /// The number of the holder's last call. A holder that saw a larger number proves a loss.
+    pub last_call: u64,
     /// The instant from which the entry can be reclaimed, by the holder's own lifetime.
     pub reclaim_at_us: u64,
 }
+
+/// Calls between two restorations of a book.
+const LINEAGE: u64 = 1 << 32;
 
 /// One call of the script.
 struct LedgerCall<'a> {
@@ -87,6 +99,16 @@ struct LedgerCall<'a> {
     decided_directly: bool,
     rolled_back: bool,
     reinstated: bool,
+    /// Whether holders restored the book in this call, and no loss before explains that.
+    begins_lineage: bool,
+}
+
+impl GrantBook {
+    /// Drops the entries of all holders: which of their returns the state contains is unknown.
+    fn drop_holders(&mut self) {
+        self.holders.clear();
+        self.dropped_call = self.calls;
+    }
 }
 
 impl Restored {
@@ -132,6 +154,7 @@ impl Ledger {
         let mut left = if blocked { 0 } else { call.left() };
         left -= call.grant(&mut entry, left, request);
         (entry.seen_us, entry.reclaim_at_us) = (now_us, now_us + terms.reclaim_us());
+        entry.last_call = call.number_call(request);
         call.book.holders.insert(request.holder, entry);
 
         let idle_us = params.idle_at_us(&call.state).max(self.block_us);
@@ -215,6 +238,7 @@ impl Ledger {
             decided_directly,
             rolled_back: false,
             reinstated: false,
+            begins_lineage: false,
         }
     }
 }
@@ -229,6 +253,7 @@ impl LedgerCall<'_> {
         self.book.ledger = ledger;
         self.book.swept_us = self.now_us;
         (self.book.granted, self.book.returned) = (0, 0);
+        (self.book.calls, self.book.reported_call, self.book.dropped_call) = (0, 0, 0);
         self.book.restored = Restored::No;
     }
 
@@ -262,19 +287,17 @@ impl LedgerCall<'_> {
         if request.ledger == 0 || fixed && !named {
             return;
         }
+        let is_new_loss = !known || self.book.restored == Restored::No || self.proves_loss(request);
         let (theirs, book) = (&request.summary, &mut self.book);
         let pure = book.restored == Restored::Purely;
+        // A lost call after those that holders have reported so far.
+        let lost_calls = book.reported_call + 1..book.calls / LINEAGE * LINEAGE;
+        let is_unreported = lost_calls.contains(&theirs.calls);
         // Lost returns alone are credited again from the holders' totals. If the state lacks more,
         // the store also lost its own decisions.
         let returned = theirs.granted == book.granted && theirs.returned > book.returned;
         let later = theirs.granted > book.granted || pure && returned;
-        // The book of a fixed window keeps an entry of every process that knows it. A process
-        // without one knows an earlier book of this window, which was lost.
-        let process = request.holder.process;
-        let is_dropped = fixed
-            && book.restored == Restored::No
-            && !book.holders.keys().any(|holder| holder.process == process);
-        if known && named && !later && !returned && !is_dropped {
+        if known && named && !later && !returned && !is_unreported {
             return;
         }
         let replaces = known && named && pure;
@@ -290,8 +313,18 @@ impl LedgerCall<'_> {
             book.granted = book.granted.max(theirs.granted);
             book.returned = book.returned.max(theirs.returned);
         }
-        book.holders.clear();
-        self.rolled_back = true;
+        book.drop_holders();
+        (self.rolled_back, self.begins_lineage) = (true, named && is_new_loss);
+    }
+
+    /// Whether the store has lost a call that it answered to the holder, or that the process saw.
+    fn proves_loss(&self, request: &LedgerRequest) -> bool {
+        let book = &self.book;
+        let entry = book.holders.get(&request.holder);
+        let known_call = entry.map_or(book.dropped_call, |entry| entry.last_call);
+        // Calls of a lost book say nothing about this one.
+        let is_current = request.last_call >= book.calls / LINEAGE * LINEAGE;
+        is_current && request.last_call > known_call || request.summary.calls > book.calls
     }
 
     /// Merges the request with the holder's entry by maximum (I3). If the entry has less than the
@@ -306,21 +339,23 @@ impl LedgerCall<'_> {
         // after a step back would credit units that time has returned to a bucket.
         let state_us = self.state_us;
         let fresh = HolderGrant { oldest_grant_us: state_us, ..HolderGrant::default() };
-        let mut entry = self.book.holders.get(&request.holder).copied().unwrap_or(fresh);
+        let known_entry = self.book.holders.get(&request.holder).copied();
+        let mut entry = known_entry.unwrap_or(fresh);
         if entry.oldest_grant_us > state_us {
             // The clock stepped back, so the age is unknown.
             entry.oldest_grant_us = 0;
         }
         let behind = request.known_granted > entry.granted;
-        if request.ledger != self.book.ledger {
-            // The totals belong to another ledger.
-        } else if behind && self.book.restored != Restored::No {
-            // The restored state contains the holder's units, and perhaps its returns.
-            entry.granted = entry.granted.max(request.known_granted);
-            entry.returned = entry.returned.max(request.returned);
-            self.reinstated = true;
-        } else {
-            if behind {
+        let is_restored = self.book.restored != Restored::No;
+        // Otherwise the totals belong to another ledger.
+        if request.ledger == self.book.ledger {
+            let proves_loss = self.proves_loss(request);
+            if behind && is_restored && known_entry.is_none() {
+                // The restored state contains the holder's units, and perhaps its returns.
+                entry.granted = request.known_granted;
+                entry.returned = entry.returned.max(request.returned);
+                self.reinstated = true;
+            } else if behind {
                 let lost = request.known_granted - entry.granted;
                 // More than the capacity plus the units given back below makes no difference.
                 let back = request.returned.saturating_sub(entry.returned);
@@ -330,6 +365,9 @@ impl LedgerCall<'_> {
                 self.params.charge(&mut self.state, state_us, lost);
                 entry.granted = request.known_granted;
                 self.rolled_back = true;
+            }
+            // With the call, the store may have lost its own decisions.
+            if behind && !self.reinstated || proves_loss {
                 self.raise_to_summary(&mut entry, request);
             }
             if !fixed {
@@ -352,8 +390,8 @@ impl LedgerCall<'_> {
         entry
     }
 
-    /// Raises the state of a book that granted after a loss: the holder's summary also contains the
-    /// store's own decisions.
+    /// Raises the state of a book that has lost writes: the holder's summary also contains the
+    /// store's own decisions, and perhaps returns of other holders.
     fn raise_to_summary(&mut self, entry: &mut HolderGrant, request: &LedgerRequest) {
         let (theirs, book) = (&request.summary, &mut self.book);
         let uncredited = theirs.returned.saturating_sub(book.returned);
@@ -361,8 +399,9 @@ impl LedgerCall<'_> {
             book.restored = Restored::Partly;
             book.granted = book.granted.max(theirs.granted);
             book.returned = book.returned.max(theirs.returned);
+            book.drop_holders();
             entry.returned = entry.returned.max(request.returned);
-            self.reinstated = true;
+            (self.rolled_back, self.reinstated, self.begins_lineage) = (true, true, true);
         }
     }
 
@@ -402,9 +441,23 @@ impl LedgerCall<'_> {
         units
     }
 
+    /// Numbers the call, beyond every number that the holder has seen in this ledger.
+    fn number_call(&mut self, request: &LedgerRequest) -> u64 {
+        let book = &mut self.book;
+        let seen = if request.ledger == book.ledger { request.summary.calls } else { 0 };
+        book.calls = book.calls.max(seen) + 1;
+        if self.begins_lineage {
+            book.calls = book.calls.next_multiple_of(LINEAGE);
+        }
+        if seen < book.calls / LINEAGE * LINEAGE {
+            book.reported_call = book.reported_call.max(seen);
+        }
+        book.calls
+    }
+
     fn summary(&self) -> BookSummary {
-        let GrantBook { granted, returned, .. } = self.book;
-        BookSummary { granted, returned, state: figures(self.params, &self.state) }
+        let GrantBook { granted, returned, calls, .. } = self.book;
+        BookSummary { granted, returned, calls, state: figures(self.params, &self.state) }
     }
 
     /// The units to grant: a share of the units left, smaller with more holders. One request gets

@@ -18,6 +18,8 @@ pub struct BookSummary {
     pub granted: u64,
     /// Units returned in the ledger, by all holders.
     pub returned: u64,
+    /// The number of the call in the ledger, for all holders.
+    pub calls: u64,
     /// The limit's state: the window and its counts, or the TAT.
     pub state: [u64; 3],
 }
@@ -44,8 +46,10 @@ pub struct LedgerRequest {
     pub acknowledged: u64,
     /// The grant time, by the store's clock, of the oldest unit returned without acknowledgement.
     pub return_at_us: u64,
-    /// The last summary of this ledger that the holder received.
+    /// The last summary of this ledger that the process received.
     pub summary: BookSummary,
+    /// The number of the last call that was answered to this holder; zero if none was.
+    pub last_call: u64,
 }
 
 /// The ledger's reply.
@@ -84,15 +88,15 @@ pub struct LedgerReply {
 
 impl LedgerRequest {
     /// Encodes the request for the script.
-    pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 20] {
+    pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 22] {
         let [a, b, c, d] = self.holder.process.map(u64::from);
         let own = [a, b, c, d, self.holder.number, self.ledger, self.known_granted];
         let asked = [self.want, self.need, self.returned, self.return_at_us];
         let terms = [terms.lifetime_us, terms.grace_us, terms.reclaim_us()];
-        let BookSummary { granted, returned, state: [a, b, c] } = self.summary;
-        let summary = [granted, returned, a, b, c, self.acknowledged];
+        let BookSummary { granted, returned, calls, state: [a, b, c] } = self.summary;
+        let summary = [granted, returned, a, b, c, self.acknowledged, calls, self.last_call];
         let all = own.into_iter().chain(asked).chain(terms).chain(summary);
-        let mut args = [0; 20];
+        let mut args = [0; 22];
         args.iter_mut().zip(all).for_each(|(to, n)| *to = n);
         args
     }
@@ -100,7 +104,7 @@ impl LedgerRequest {
 
 impl LedgerReply {
     /// Reads the script's reply; `None` if it is malformed.
-    pub fn from_script_reply(numbers: [i64; 18]) -> Option<Self> {
+    pub fn from_script_reply(numbers: [i64; 19]) -> Option<Self> {
         let at = |index: usize| u64::try_from(numbers[index]).ok();
         Some(Self {
             ledger: at(0)?,
@@ -120,6 +124,7 @@ impl LedgerReply {
                 granted: at(13)?,
                 returned: at(14)?,
                 state: [at(15)?, at(16)?, at(17)?],
+                calls: at(18)?,
             },
         })
     }

@@ -50,10 +50,10 @@ impl LeaseTerms {
         self.lifetime_us.saturating_mul(2) + 1_000_000
     }
 
-    /// The time without a reply after which a process changes its holder; well before the ledger
-    /// reclaims it.
+    /// The time without a reply after which a process changes its holder, and can no longer return
+    /// units. Half a second before the ledger reclaims the entry, for a request on its way.
     pub const fn holder_timeout_us(&self) -> u64 {
-        self.lifetime_us + self.lifetime_us / 2
+        self.reclaim_us() - 500_000
     }
 }
 

@@ -14,6 +14,7 @@ mod evict;
 mod options;
 mod params_registry;
 mod reservations;
+pub(crate) mod resets;
 mod shard;
 mod stats;
 mod table;
@@ -28,6 +29,7 @@ use crate::{
 };
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
+use resets::Resets;
 use shard::{Locations, LockedShard, Shard};
 use stats::Events;
 use std::convert::Infallible;
@@ -57,6 +59,7 @@ pub(crate) struct ShardContext {
     events: Events,
     locations: Locations,
     garbage: Garbage,
+    resets: Resets,
 }
 
 impl MemoryStore {
@@ -73,19 +76,20 @@ impl MemoryStore {
                 events: Events::default(),
                 locations: Locations::new(shards),
                 garbage: Garbage::new(),
+                resets: Resets::default(),
             },
             reservations: Reservations::default(),
             next_sweep: AtomicUsize::new(0),
         }
     }
 
-    fn reset(&self, limit: u64, key: &[u8]) {
-        self.reservations.note_reset(limit, key);
+    fn reset(&self, now_us: u64, limit: u64, key: &[u8]) {
         let address = self.addresses.address(limit, key);
         let mut shard = LockedShard(lock(&self.shards[address.shard].0));
         // The algorithm, and so the table, is not known here.
-        shard.forget::<1>(&self.shared, address.tag());
-        shard.forget::<2>(&self.shared, address.tag());
+        let was_known = shard.forget::<1>(&self.shared, address.tag())
+            | shard.forget::<2>(&self.shared, address.tag());
+        self.shared.resets.record(address, now_us, was_known);
     }
 
     /// Sweeps the next `shards` shards: drops state that has been idle for ten seconds, or idle at
@@ -93,6 +97,7 @@ impl MemoryStore {
     /// time reclaims everything in turn; one shard is locked at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
         self.reservations.sweep(now_us);
+        self.shared.resets.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {
             let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             lock(&self.shards[at].0).sweep(&self.shared, now_us);
@@ -164,7 +169,7 @@ impl Store for MemoryStore {
         match call {
             StoreCall::Decide(requests) => self.decide_batch(now_us, requests, answers),
             StoreCall::Adjust(adjustments) => self.adjust_all(now_us, adjustments, answers),
-            StoreCall::Reset { limit, key } => self.reset(limit, key),
+            StoreCall::Reset { limit, key } => self.reset(now_us, limit, key),
         }
         None
     }

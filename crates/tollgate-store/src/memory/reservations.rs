@@ -4,9 +4,9 @@
 use super::MemoryStore;
 use crate::sync::lock_mutex;
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, END_REPEATABLE_US, EndedReservation,
-    NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, StoreError,
-    StoreErrorKind, StoreReply,
+    Adjustment, Answer, Answers, Charge, END_REPEATABLE_US, EndedReservation, NewReservation,
+    OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, StoreError, StoreErrorKind,
+    StoreReply,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
@@ -36,8 +36,6 @@ struct ReservationRecord {
     note: Vec<u8>,
     /// The end, and the rows that it answered.
     ended: Option<(u64, Vec<Answer>)>,
-    /// Indexes of keys whose state was reset since: nothing can be given back there.
-    reset_keys: Vec<usize>,
     /// Bytes that the record counts for.
     bytes: usize,
     /// When the record expires. The heap may have an earlier instant, from before the end.
@@ -95,15 +93,9 @@ impl MemoryStore {
         let settlements = plan(&record.note).filter(|all| all.len() == record.state_keys.len());
         let settlements = settlements.ok_or_else(invalid_note)?;
         let mut adjustments = Vec::with_capacity(settlements.len());
-        for (index, (state_key, one)) in record.state_keys.iter().zip(&settlements).enumerate() {
+        for (state_key, one) in record.state_keys.iter().zip(&settlements) {
             let split = state_key.as_bytes().split_first_chunk();
             let (limit, key) = split.ok_or_else(invalid_note)?;
-            let mut change = one.change;
-            if let Change::GiveBack { units, .. } = &mut change
-                && record.reset_keys.contains(&index)
-            {
-                *units = 0;
-            }
             let charge = Charge {
                 limit: u64::from_be_bytes(*limit),
                 key,
@@ -113,7 +105,7 @@ impl MemoryStore {
                 mode: one.mode,
                 penalty: one.penalty.as_ref(),
             };
-            adjustments.push(Adjustment { charge, change });
+            adjustments.push(Adjustment { charge, change: one.change });
         }
         let mut answers = Answers::default();
         self.adjust_all(now_us, &adjustments, &mut answers);
@@ -127,17 +119,6 @@ pub(crate) fn state_key(charge: &Charge<'_>) -> StateKey {
 }
 
 impl Reservations {
-    /// Records a reset: units taken before cannot be given back to the new state.
-    pub(crate) fn note_reset(&self, limit: u64, key: &[u8]) {
-        let same = |state_key: &StateKey| {
-            state_key.as_bytes().split_first_chunk() == Some((&limit.to_be_bytes(), key))
-        };
-        for record in self.lock().by_id.values_mut().filter(|record| record.ended.is_none()) {
-            let keys = record.state_keys.iter().enumerate();
-            record.reset_keys.extend(keys.filter(|(_, key)| same(key)).map(|(index, _)| index));
-        }
-    }
-
     pub(crate) fn sweep(&self, now_us: u64) {
         self.lock().forget_expired(now_us);
     }
@@ -167,10 +148,8 @@ impl ReservationTable {
         match self.by_id.entry(id.into()) {
             hash_map::Entry::Occupied(_) => return OpenOutcome::IdInUse,
             hash_map::Entry::Vacant(vacant) => {
-                let (ended, reset_keys) = (None, Vec::new());
-                let record =
-                    ReservationRecord { state_keys, note, ended, reset_keys, bytes, until_us };
-                vacant.insert(record);
+                let ended = None;
+                vacant.insert(ReservationRecord { state_keys, note, ended, bytes, until_us });
             }
         }
         self.by_expiry.push(Reverse((until_us, id.into())));

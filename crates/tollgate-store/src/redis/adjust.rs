@@ -5,6 +5,8 @@ use super::batch::rows::{
     AdjustReply, StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log, push_rows,
 };
 use super::batch::{NamedCharge, ScriptTables};
+use super::key::end_marker_key;
+use super::reservation::{ONCE, list};
 use super::script;
 use super::script::msgpack::{self, array, clamp};
 use crate::{Adjustment, Answer, Answers, Change, StoreError};
@@ -16,17 +18,20 @@ impl RedisStore {
         &self,
         now_us: Option<u64>,
         changes: &[(NamedCharge, Change)],
+        once: Option<ApplyOnce<'_>>,
     ) -> Result<Vec<Answer>, StoreError> {
         let names = changes.iter().map(|(charge, _)| charge.name.as_slice());
         let slots = self.servers.group_by_slot(names);
         let apply = |(slot, indexes): &(u16, Vec<usize>)| {
             let slot = *slot;
             let own: Vec<_> = indexes.iter().map(|i| (&changes[*i].0, &changes[*i].1)).collect();
-            let batch = ChangeBatch::new(own.iter().copied());
+            let mut batch = ChangeBatch::new(own.iter().copied());
             async move {
-                let program = batch.program();
-                let reply =
-                    self.servers.call(slot, &script::ADJUST, &batch.tables, program, now_us);
+                let (script, program) = match once {
+                    None => (&*script::ADJUST, batch.program()),
+                    Some(once) => (&*ONCE, batch.program_once(once)),
+                };
+                let reply = self.servers.call(slot, script, &batch.tables, program, now_us);
                 rows(own, &AdjustReply::read(reply.await?)?)
             }
         };
@@ -52,7 +57,7 @@ impl RedisStore {
         let named =
             |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
         let changes: Vec<_> = adjustments.iter().map(named).collect();
-        let rows = self.with_deadline(self.apply_changes(now_us, &changes)).await?;
+        let rows = self.with_deadline(self.apply_changes(now_us, &changes, None)).await?;
         for one in adjustments {
             let surrender = matches!(one.change, Change::Block { .. });
             self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
@@ -60,6 +65,16 @@ impl RedisStore {
         push_rows(answers, true, &rows);
         Ok(())
     }
+}
+
+/// The end of a reservation, whose changes each slot applies once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ApplyOnce<'a> {
+    /// The key of the record.
+    pub(super) record: &'a [u8],
+    /// The expiry of the record, and the time until then.
+    pub(super) expires_us: i64,
+    pub(super) left_ms: i64,
 }
 
 /// Changes of one call, with the tables that they refer to.
@@ -113,6 +128,18 @@ impl ChangeBatch {
 
     pub(super) fn program(&self) -> Vec<u8> {
         array(&self.flat)
+    }
+
+    /// The program of changes that a marker in their slot makes once.
+    fn program_once(
+        &mut self,
+        ApplyOnce { record, expires_us, left_ms }: ApplyOnce<'_>,
+    ) -> Vec<u8> {
+        let program = self.program();
+        let first = self.tables.keys.first().map_or(&[][..], Vec::as_slice);
+        let marker = end_marker_key(first, record);
+        self.tables.key_index_of(marker);
+        list(&[&array(&[expires_us, left_ms]), &program])
     }
 }
 

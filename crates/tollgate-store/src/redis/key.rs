@@ -94,6 +94,12 @@ pub(super) fn grant_book_key(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
 }
 
+/// The key that marks a reservation's end in the slot of a state.
+pub(super) fn end_marker_key(name: &[u8], record: &[u8]) -> Vec<u8> {
+    let id = &record[record.len().saturating_sub(NAME_CHARACTERS)..];
+    [name, b":e:", id].concat()
+}
+
 /// The first value of a key, or the whole key if malformed. The policy encodes each value after its
 /// length plus one, in groups of seven bits.
 fn first_value(key: &[u8]) -> &[u8] {

@@ -180,14 +180,15 @@ impl RedisStore {
         Ok(())
     }
 
-    async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
+    async fn reset(&self, now_us: u64, limit: u64, key: &[u8]) -> Result<(), StoreError> {
+        let now_us = self.options.script_time(now_us);
         let names = self.namer.state_keys(limit, key);
         // All names have the same tag, and so the same slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
         if self.leases.is_enabled() {
-            self.with_deadline(self.clear(slot, &names)).await?;
+            self.with_deadline(self.clear(slot, &names, now_us)).await?;
         } else {
-            self.with_deadline(self.servers.unlink(slot, names)).await?;
+            self.with_deadline(self.servers.reset_states(slot, names, now_us)).await?;
         }
         self.leases.limit_changed(limit, key, true);
         Ok(())
@@ -252,7 +253,7 @@ impl Store for RedisStore {
                 Box::pin(self.decide_in_store(now_us, requests, rest, answers))
             }
             StoreCall::Adjust(adjustments) => Box::pin(self.adjust(now_us, adjustments, answers)),
-            StoreCall::Reset { limit, key } => Box::pin(self.reset(limit, key)),
+            StoreCall::Reset { limit, key } => Box::pin(self.reset(now_us, limit, key)),
         };
         finished
     }

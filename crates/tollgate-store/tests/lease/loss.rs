@@ -33,11 +33,18 @@ pub(crate) struct Loss {
     /// Whether the store then did decide by itself. Its new state hides the copy, and no report of
     /// a holder shows that: the totals of the book are as they were.
     pub(crate) forgotten: bool,
-    /// Units that were lost and that nobody can say: the store decided them after the last totals.
+    /// Units that were lost and that nobody said: the store decided them after the last call that
+    /// somebody reported.
     pub(crate) unseen: u64,
+    /// Units that the store had decided itself when it lost the key.
+    pub(crate) decided_before: u64,
+    /// Units that it lacked when it lost the key again.
+    pub(crate) lacked: u64,
     /// Units that the store decided by itself before they were said. The larger of these and of
     /// what is said counts, not the sum.
     pub(crate) merged: u64,
+    /// Units that it decided by itself after a report that did not contain all.
+    pub(crate) pending: u64,
     /// Whether it decided by itself at all.
     pub(crate) decided: bool,
     /// Units that it gave away, and would not have without the loss.
@@ -81,7 +88,7 @@ impl Loss {
         }
         *self = Self {
             unlost: Ledger { book: again.unlost.book.clone(), ..unlost },
-            unseen: again.unseen + lacked - excused,
+            lacked: lacked - excused,
             decided: self.decided,
             given: self.given,
             held: self.held.max(again.held),
@@ -97,10 +104,38 @@ impl Loss {
         };
         excused
     }
+
+    /// Somebody reports a call, before which the store had decided `seen` units itself. What it
+    /// decided since the last report and what this one adds are merged.
+    pub(crate) fn report(&mut self, seen: Option<u64>) {
+        let Some(after) = seen.map(|seen| self.decided_before.saturating_sub(seen)) else { return };
+        let added = self.unseen.saturating_sub(after);
+        self.merged += added.min(self.pending);
+        self.unseen -= added;
+    }
 }
 
 pub(crate) fn left(params: &LimitParams, state: &LimitState, clock_us: u64) -> u64 {
     params.decide(state, clock_us, 0, Intent::Peek).remaining
+}
+
+/// Units that a store can give away beyond those that it could without the loss. A bucket that
+/// lacks a part of a unit gives away a whole one earlier, so the part counts as one.
+pub(crate) fn gained(
+    params: &LimitParams,
+    [is, unlost]: [Option<LimitState>; 2],
+    clock_us: u64,
+) -> u64 {
+    let [is, unlost] = [is, unlost].map(Option::unwrap_or_default);
+    if params.bucket().is_none() {
+        return left(params, &is, clock_us).saturating_sub(left(params, &unlost, clock_us));
+    }
+    let [is_us, unlost_us] = [is, unlost].map(|one| params.idle_at_us(&one).max(clock_us));
+    match unlost_us.saturating_sub(is_us) {
+        0 => 0,
+        // Both instants are rounded up.
+        earlier_us => ((earlier_us + 1) * params.count()).div_ceil(params.period_us()),
+    }
 }
 
 /// Units that were returned.
@@ -145,7 +180,10 @@ pub(crate) fn loss(
         copied: false,
         forgotten: false,
         unseen: 0,
+        decided_before: 0,
+        lacked: 0,
         merged: 0,
+        pending: 0,
         decided: false,
         given: 0,
         credited: 0,

@@ -1,7 +1,9 @@
 //! Leases, simulated: many nodes, a network and a store under one virtual clock, running the
 //! protocol that ships.
 
+mod late;
 mod loss;
+mod lost_calls;
 mod node;
 mod oracle;
 mod picture;

@@ -12,6 +12,9 @@ pub(crate) struct Node {
     /// Does nothing, hears nothing and notices nothing until then.
     pub(crate) paused_until_us: u64,
     pub(crate) cut_off_until_us: u64,
+    /// When it last looked for units to return, and the longest time between two looks.
+    pub(crate) ticked_us: u64,
+    pub(crate) longest_gap_us: u64,
     pace_ppm: i64,
     born_us: u64,
     process: [u32; 4],
@@ -69,6 +72,8 @@ impl Node {
             up: false,
             paused_until_us: 0,
             cut_off_until_us: 0,
+            ticked_us: 0,
+            longest_gap_us: 0,
             pace_ppm,
             born_us: 0,
             process: [0; 4],
@@ -90,6 +95,7 @@ impl Node {
     pub(crate) fn start(&mut self, now_us: u64, process: [u32; 4]) {
         self.crash();
         (self.up, self.born_us, self.process) = (true, now_us, process);
+        self.ticked_us = now_us;
         self.starts += 1;
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Faults {
     pub(crate) delay_us: u64,
     pub(crate) crash: u64,
     pub(crate) pause: u64,
+    /// Nodes that stop between any two steps, again and again.
+    pub(crate) stall: u64,
     pub(crate) partition: u64,
     pub(crate) failover: u64,
     /// Failovers that lose nothing.
@@ -75,8 +77,6 @@ impl Plan {
             let others = LeaseTerms::for_limit(&params, other_us, 2, grace_us);
             let others = others.filter(|_| rng.once_in(6));
             let faults = faults(rng);
-            // What a store lost is judged by one lifetime.
-            let others = others.filter(|_| faults.failover + faults.wipe == 0);
             let nodes = rng.within(1, 5) as usize;
             let length_us = rng.within(1_000_000, 4_000_000);
             // Mostly more than the limit allows, and never so much that a run takes long.
@@ -142,13 +142,14 @@ fn faults(rng: &mut Rng) -> Faults {
     let (crash, pause, partition) = (some(25), some(25), some(20));
     let (lose, double, refuse, cancel) = (some(8), some(8), some(2), some(12));
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
-    let (evict, step, hand_over) = (some(6), some(20), some(15));
+    let (evict, step, hand_over, stall) = (some(6), some(20), some(15), some(12));
     Faults {
         lose,
         double,
         delay_us: rng.pick(&[200, 2_000, 20_000, 60_000]),
         crash,
         pause,
+        stall,
         partition,
         failover,
         hand_over,

@@ -237,7 +237,7 @@ fn a_process_that_is_not_in_the_book_of_its_window_says_what_it_saw() {
     let mut knows = LedgerRequest::default();
     knows.holder.process = [1; 4];
     let reply = lost.handle(now_us, 1_000_000, &terms, &knows);
-    (knows.ledger, knows.summary) = (reply.ledger, reply.summary);
+    (knows.ledger, knows.summary, knows.last_call) = (reply.ledger, reply.summary, 1);
     let mut ledger = Ledger::default();
     let mut other = LedgerRequest::default();
     other.holder.process = [2; 4];
@@ -247,7 +247,7 @@ fn a_process_that_is_not_in_the_book_of_its_window_says_what_it_saw() {
     // A cancelled request lowers the state. The process has an entry now, so nothing was lost.
     let receipt = Receipt { cost: 50, at_us: now_us, ..Receipt::default() };
     terms.store_params.give_back(ledger.state.as_mut().unwrap(), now_us, 50, &receipt);
-    knows.holder.number = 1;
+    (knows.holder.number, knows.last_call) = (1, 0);
     let reply = ledger.handle(now_us, 1_000_000, &terms, &knows);
     assert_eq!((reply.rolled_back, reply.left), (false, 650));
 }

@@ -1,6 +1,6 @@
 //! The store: primaries with ledgers, replicas that lag, clocks that step.
 
-use crate::loss::{Loss, held, left, loss, returned};
+use crate::loss::{Loss, gained, held, left, loss, returned};
 use std::collections::{BTreeMap, VecDeque};
 use tollgate_core::algorithm::Taken;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
@@ -12,6 +12,8 @@ const REMEMBERED: usize = 24;
 type Ledgers = BTreeMap<usize, Ledger>;
 /// Units that holders had, by key, ledger and totals.
 type HeldAt = BTreeMap<(usize, u64, u64, u64), u64>;
+/// Units that the store had decided itself, by key, ledger and number of the call.
+type DecidedAt = BTreeMap<(usize, u64, u64), u64>;
 /// The run that wrote it, and when.
 type Mark = Option<(u64, u64)>;
 
@@ -30,10 +32,11 @@ pub(crate) struct Primary {
     cancelled: BTreeMap<usize, u64>,
     /// Units lost and not reported in time, by key: a later report may still have them.
     unreported: BTreeMap<usize, u64>,
-    /// Units that it decided by itself, by key, since the totals of the book last changed: who has
-    /// seen these totals may not have seen those units.
-    unseen: BTreeMap<usize, u64>,
+    /// Units that it decided by itself, by key; and how many of them when the totals of the book
+    /// last changed: who has seen these totals has seen those units.
+    decided: BTreeMap<usize, (u64, u64)>,
     held_at: HeldAt,
+    decided_at: DecidedAt,
 }
 
 /// A key on its way to another primary, with what was lost of it and what nobody saw of it.
@@ -43,8 +46,9 @@ pub(crate) struct MovedKey {
     losses: Vec<Loss>,
     cancelled: u64,
     unreported: u64,
-    unseen: u64,
+    decided: (u64, u64),
     held_at: HeldAt,
+    decided_at: DecidedAt,
 }
 
 /// What a store loses.
@@ -156,15 +160,21 @@ impl Primary {
         let most = self.held_at.entry(at).or_default();
         *most = held(ledger).max(*most);
         let totals = before.book.as_ref().map(|book| (book.ledger, book.granted, book.returned));
+        let decided = self.decided.entry(key).or_default();
         if totals != Some((reply.ledger, reply.summary.granted, reply.summary.returned)) {
-            self.unseen.remove(&key);
+            decided.1 = decided.0;
         }
-        let had = before.book.as_ref().filter(|book| book.ledger == reply.ledger);
-        let had = had.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
+        // A lost call and a later one may have the same number.
+        let at = (key, reply.ledger, reply.summary.calls);
+        let least = self.decided_at.entry(at).or_insert(decided.0);
+        *least = decided.0.min(*least);
+        let had_book = before.book.as_ref().filter(|book| book.ledger == reply.ledger);
+        let had = had_book.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
         let known = if ask.ledger == reply.ledger { ask.known_granted } else { 0 };
         let granted = reply.granted.saturating_sub(had.max(known));
         let is = reply.left + granted;
-        let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted, is));
+        let calls = had_book.map_or(0, |book| book.calls);
+        let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted, is, calls));
         (reply, excuses)
     }
 
@@ -194,7 +204,7 @@ impl Primary {
         if !admitted {
             return (false, Vec::new());
         }
-        *self.unseen.entry(key).or_default() += cost;
+        self.decided.entry(key).or_default().0 += cost;
         let mut excuses = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             // Returns that were lost too hide as many lost charges.
@@ -209,6 +219,8 @@ impl Primary {
             }
             if !loss.said {
                 loss.merged += cost.min((is + hidden).saturating_sub(was));
+            } else if loss.unseen > 0 {
+                loss.pending += cost;
             }
             loss.decided = true;
             loss.given += cost.saturating_sub(was);
@@ -224,7 +236,7 @@ impl Primary {
         key: usize,
         terms: &LeaseTerms,
         ask: &LedgerRequest,
-        (reply, granted, is): (&LedgerReply, u64, u64),
+        (reply, granted, is, calls): (&LedgerReply, u64, u64, u64),
     ) -> Vec<Excuse> {
         let clock_us = self.clock_us(now_us);
         let mut all = Vec::new();
@@ -234,9 +246,16 @@ impl Primary {
             let ledger = loss.unlost.book.as_ref().map(|book| book.ledger);
             // Later words of a process are about the restored book.
             let first = loss.spoke.insert(ask.holder.process);
-            loss.said |= (first || reply.rolled_back)
+            let says_all = (first || reply.rolled_back)
                 && ledger == Some(ask.ledger)
                 && (ask.summary.granted, ask.summary.returned) >= loss.totals;
+            loss.said |= says_all;
+            // A holder with a new name has no entry that shows what it saw. Its summary still does,
+            // until the book has had more calls.
+            let is_shown = ask.last_call > 0 || ask.summary.calls > calls || reply.rolled_back;
+            if says_all && is_shown {
+                loss.report(self.decided_at.get(&(key, ask.ledger, ask.summary.calls)).copied());
+            }
             let mut said = *ask;
             said.want = 0;
             // A summary has what holders returned since.
@@ -289,7 +308,8 @@ impl Primary {
             losses,
             cancelled: self.cancelled.remove(&key).unwrap_or(0),
             unreported: self.unreported.remove(&key).unwrap_or(0),
-            unseen: self.unseen.remove(&key).unwrap_or(0),
+            decided: self.decided.remove(&key).unwrap_or_default(),
+            decided_at: self.decided_at.extract_if(.., |at, _| at.0 == key).collect(),
             held_at: self.held_at.extract_if(.., |at, _| at.0 == key).collect(),
         }
     }
@@ -298,7 +318,8 @@ impl Primary {
     pub(crate) fn put(&mut self, key: usize, moved: MovedKey) {
         self.cancelled.insert(key, moved.cancelled);
         self.unreported.insert(key, moved.unreported);
-        self.unseen.insert(key, moved.unseen);
+        self.decided.insert(key, moved.decided);
+        self.decided_at.extend(moved.decided_at);
         self.held_at.extend(moved.held_at);
         self.ledgers.extend(moved.ledger.map(|ledger| (key, ledger)));
         self.losses.extend(moved.losses.into_iter().map(|loss| Loss {
@@ -330,22 +351,24 @@ impl Primary {
             let was = left(&loss.unlost);
             let passed = loss.window.is_some_and(|window| window < clock_us / params.period_us());
             let more = if passed { 0 } else { is.saturating_sub(was) };
-            let unsaid = loss.unseen + loss.merged;
+            let unsaid = loss.unseen + loss.lacked + loss.merged;
+            let ledger = self.ledgers.get(&loss.key);
+            let states =
+                [ledger, Some(&loss.unlost)].map(|one| one.and_then(|one| one.state.clone()));
+            let gained = if passed { 0 } else { gained(params, states, clock_us) };
             if stepping {
                 // By a clock that steps, nobody can say what would be without the loss.
-                all.push((loss.key, loss.window, more));
+                all.push((loss.key, loss.window, gained));
                 continue;
             }
             if loss.must_be_said && !loss.said && more > unsaid {
                 return Err("nobody said what all of them knew".into());
             }
-            if loss.said && more > unsaid && !loss.differs {
+            if loss.said && more > unsaid && !loss.differs && !loss.forgotten {
                 return Err(format!("{is} are left where {was} would be, {unsaid} were not said"));
             }
-            let excused = if loss.said && !loss.forgotten { more.min(unsaid) } else { more };
-            // Of buckets, a part of a unit is in neither count.
-            let part = u64::from(excused > 0 && params.bucket().is_some());
-            all.push((loss.key, loss.window, excused + part));
+            let excused = if loss.said && !loss.forgotten { gained.min(unsaid) } else { gained };
+            all.push((loss.key, loss.window, excused));
             // A book that was restored and nothing else is as it would be.
             let pure = loss.all && loss.said && !loss.differs && !loss.decided;
             let pure = pure && loss.credited == 0;
@@ -371,8 +394,7 @@ impl Primary {
     ) -> Vec<Excuse> {
         let clock_us = self.clock_us(now_us);
         self.ledgers.values_mut().for_each(|ledger| ledger.expire(clock_us));
-        let mut after = self.ledgers.clone();
-        let mut mark = self.mark;
+        let (mut after, mut mark) = (self.ledgers.clone(), self.mark);
         match what {
             Lost::Last(lag_us) => {
                 let kept = self.past.iter().rfind(|(at_us, ..)| at_us + lag_us <= now_us);
@@ -404,14 +426,15 @@ impl Primary {
                 let kept = after.get(key).map_or(0, returned);
                 loss.forfeited += returned(before).saturating_sub(kept);
             }
-            let all = matches!(what, Lost::All);
+            loss.all = matches!(what, Lost::All);
             let copied = matches!(what, Lost::States)
                 && before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
             // One after the other, both are gone.
             let both = matches!(what, Lost::Books) && before.state.is_none();
             let unmarked = both || matches!(what, Lost::Keys | Lost::States) && !copied;
-            let unseen = self.unseen.get(key).copied().unwrap_or(0);
-            Some(Loss { unmarked, hidden: unmarked, all, copied, unseen, ..loss })
+            let decided = self.decided.get(key).copied().unwrap_or_default();
+            (loss.decided_before, loss.unseen) = (decided.0, decided.0 - decided.1);
+            Some(Loss { unmarked, hidden: unmarked, copied, ..loss })
         });
         let mut excuses = Vec::new();
         for mut loss in losses.collect::<Vec<_>>() {

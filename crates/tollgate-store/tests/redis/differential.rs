@@ -36,6 +36,8 @@ struct TraceStep {
     cost: u64,
     /// How often it is asked in one batch.
     times: usize,
+    /// Whether the limit has its penalty: a reload, or another node, may have none.
+    punishes: bool,
     what: StepKind,
 }
 
@@ -79,12 +81,13 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
         1 => Just(StepKind::Reset),
     ];
     let times = prop_oneof![3 => Just(1), 1 => 2..5_usize];
-    let step = (forward, 0..2_u8, costs(), times, what);
-    let step = step.prop_map(|(forward_us, key, cost, times, what)| TraceStep {
+    let step = (forward, 0..2_u8, costs(), times, prop::bool::weighted(0.7), what);
+    let step = step.prop_map(|(forward_us, key, cost, times, punishes, what)| TraceStep {
         forward_us,
         key,
         cost,
         times,
+        punishes,
         what,
     });
     prop::collection::vec(step, 1..40)
@@ -125,7 +128,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             params_id: ParamsId::default(),
             cost: step.cost,
             mode,
-            penalty: trace.penalty.as_ref(),
+            penalty: trace.penalty.as_ref().filter(|_| step.punishes),
         };
         let mut answers = Answers::default();
         let change = match step.what {
@@ -151,7 +154,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             StepKind::Reset => {
                 store
                     .call(
-                        0,
+                        now_us,
                         StoreCall::Reset { limit: trace.limit, key: &key },
                         &mut Answers::default(),
                     )
@@ -244,6 +247,7 @@ async fn a_block_at_the_end_of_time_is_shown() {
         key: 0,
         cost,
         times,
+        punishes: true,
         what: StepKind::Ask(Intent::Take, mode),
     };
     let owe = ChargeMode::Owe { units: 1, enforced: true };

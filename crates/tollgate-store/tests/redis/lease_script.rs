@@ -16,6 +16,8 @@ use tollgate_store::{
 
 const SPARE_MS: u64 = 1_000;
 const EPOCH_US: u64 = 1_700_000_000_000_000;
+const SAVE: u64 = 4;
+const FAIL_OVER: u64 = 8;
 
 /// One call: who, what becomes of the clock, and what is asked as if by whom.
 #[derive(Clone, Debug)]
@@ -28,7 +30,8 @@ struct Step {
     /// Says that it knows more than it was told, as after a rollback.
     beyond: u64,
     stale: bool,
-    /// What the server forgets: nothing, everything, the state or the book.
+    /// What the server forgets: nothing, everything, the state or the book. [`SAVE`] keeps a copy,
+    /// as a replica does, and [`FAIL_OVER`] returns to it.
     forget: u64,
     /// Brings the summary of the last reply to anyone.
     summary: bool,
@@ -40,7 +43,8 @@ struct Step {
 fn step() -> impl Strategy<Value = Step> {
     let by = prop_oneof![8 => 0_i64..80_000, 2 => 0_i64..3_000_000, 1 => -5_000_000_i64..0];
     let beyond = prop_oneof![9 => Just(0_u64), 1 => 1_u64..50];
-    let forget = prop_oneof![16 => Just(0_u64), 3 => 1_u64..4];
+    let forget =
+        prop_oneof![16 => Just(0_u64), 3 => 1_u64..4, 2 => Just(SAVE), 2 => Just(FAIL_OVER)];
     let flags = (prop::bool::weighted(0.1), forget, prop::bool::weighted(0.2));
     let direct = prop_oneof![3 => Just(0_u64), 1 => 1_u64..40];
     let returns = (0_u64..30, 0_u64..600_000);
@@ -84,6 +88,7 @@ struct KnownHolding {
     granted: u64,
     returned: u64,
     summary: BookSummary,
+    last_call: u64,
 }
 
 fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
@@ -98,6 +103,7 @@ fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
     ask.acknowledged = told.returned.min(ask.returned);
     ask.return_at_us = now_us.saturating_sub(step.age_us);
     ask.summary = told.summary;
+    ask.last_call = if step.beyond > 0 { told.last_call + 1 } else { told.last_call };
     ask
 }
 
@@ -125,6 +131,18 @@ fn decide_mirrored(ledger: &mut Ledger, params: &LimitParams, now_us: u64, cost:
 
 fn book_of(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
+}
+
+async fn dump(server: &mut MultiplexedConnection, key: &[u8]) -> Option<Vec<u8>> {
+    redis::cmd("DUMP").arg(key).query_async(server).await.unwrap()
+}
+
+async fn restore(server: &mut MultiplexedConnection, key: &[u8], value: &Option<Vec<u8>>) {
+    let command = match value {
+        Some(value) => redis::cmd("RESTORE").arg(key).arg(0).arg(value).arg("REPLACE").clone(),
+        None => redis::cmd("DEL").arg(key).clone(),
+    };
+    let _: Value = command.query_async(server).await.unwrap();
 }
 
 async fn run(
@@ -159,6 +177,7 @@ async fn compare(
     let _: Value = redis::cmd("DEL").arg(name).query_async(server).await.unwrap();
     let (mut mirror, mut told, mut now_us) = (Ledger::default(), HashMap::new(), EPOCH_US);
     let mut newest = BookSummary::default();
+    let mut replica = (mirror.clone(), [None, None]);
     for (place, step) in steps.iter().enumerate() {
         now_us = now_us.checked_add_signed(step.by_us).unwrap();
         if step.forget & 1 != 0 {
@@ -169,6 +188,15 @@ async fn compare(
             let book = book_of(name);
             let _: Value = redis::cmd("DEL").arg(book).query_async(server).await.unwrap();
             mirror.book = None;
+        }
+        if step.forget == SAVE {
+            replica =
+                (mirror.clone(), [dump(server, name).await, dump(server, &book_of(name)).await]);
+        }
+        if step.forget == FAIL_OVER {
+            mirror = replica.0.clone();
+            restore(server, name, &replica.1[0]).await;
+            restore(server, &book_of(name), &replica.1[1]).await;
         }
         if step.direct > 0 {
             let decided = decide(store, &terms.store_params, now_us, step.direct).await;
@@ -185,7 +213,8 @@ async fn compare(
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
         newest = answered.summary;
-        *told = KnownHolding { ledger, granted, returned: answered.returned, summary: newest };
+        let (returned, last_call) = (answered.returned, newest.calls);
+        *told = KnownHolding { ledger, granted, returned, summary: newest, last_call };
         for key in [name.clone(), book_of(name)] {
             let left: i64 = redis::cmd("PTTL").arg(&key).query_async(server).await.unwrap();
             let most = expected.kept_us.div_ceil(1_000) + SPARE_MS;

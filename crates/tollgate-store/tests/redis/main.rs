@@ -10,6 +10,7 @@ mod failures;
 mod lease_script;
 mod leased;
 mod node_report;
+mod other_data;
 mod other_servers;
 mod replica;
 mod reservations;

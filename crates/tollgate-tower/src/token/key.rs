@@ -1,10 +1,10 @@
-//! A key and the one algorithm it is for.
+//! A verification key and its one algorithm.
 
 use super::InvalidKeys;
 use ring::{agreement, hmac, signature};
 use tollgate_policy::settings::JwtAlgorithm;
 
-/// What verifies signatures.
+/// A key that verifies signatures.
 pub(super) struct VerifyingKey {
     name: Option<Box<str>>,
     material: KeyMaterial,
@@ -13,17 +13,17 @@ pub(super) struct VerifyingKey {
 enum KeyMaterial {
     Secret(hmac::Key),
     Rsa(signature::RsaPublicKeyComponents<Vec<u8>>),
-    /// A point, not compressed.
+    /// An uncompressed point.
     P256(Vec<u8>),
     Ed25519(Vec<u8>),
 }
 
 /// RFC 7518 3.2: a shorter secret is easier to guess than the signature.
 pub(super) const SECRET_BYTES_MIN: usize = 32;
-/// RFC 7518 3.3 asks for 2048 bits; more than 8192 take too long. One that has a few bits less
-/// counts as rounded up.
+/// RFC 7518 3.3 requires 2048 bits; verification with more than 8192 takes too long. The check is
+/// by whole bytes, so a modulus may lack a few bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 2048 / 8..=8192 / 8;
-/// What is verified by at most: 33 bits, and no less than 3.
+/// The largest exponent that ring accepts: 33 bits. The least is 3.
 const EXPONENT_MAX: u64 = (1 << 33) - 1;
 
 impl VerifyingKey {
@@ -38,8 +38,7 @@ impl VerifyingKey {
 
     /// Refuses a key whose signatures could never verify, so that its file is reported.
     pub(super) fn rsa(n: &[u8], e: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
-        // Some write a zero first, which the format of numbers in certificates needs and ours does
-        // not take.
+        // Some encoders write a leading zero, as DER does. ring refuses it.
         let (n, e) = (without_zeros(n), without_zeros(e));
         let refuse = |why: String| Err(refused("RSA", name.as_deref(), &why));
         if !MODULUS_BYTES.contains(&n.len()) {
@@ -71,11 +70,11 @@ impl VerifyingKey {
 
     pub(super) fn ed25519(bytes: Vec<u8>, name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
         if bytes.len() != 32 {
-            let why = "has not the 32 bytes of Ed25519, which EdDSA takes";
+            let why = "does not have the 32 bytes of an Ed25519 key, the only kind for EdDSA";
             return Err(refused("Ed25519", name.as_deref(), why));
         }
         if is_forgeable(&bytes) {
-            let why = "verifies signatures that nobody made";
+            let why = "is a weak point: anybody can forge its signatures";
             return Err(refused("Ed25519", name.as_deref(), why));
         }
         Ok(Self { name, material: KeyMaterial::Ed25519(bytes) })
@@ -91,7 +90,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Its `kid`.
+    /// The key's `kid`.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -117,7 +116,7 @@ fn refused(kind: &str, name: Option<&str>, why: &str) -> InvalidKeys {
     InvalidKeys(format!("the {kind} key{name} {why}"))
 }
 
-/// Whether a key could be agreed on with the owner of this point, which ring refuses off the curve.
+/// Whether the point is on the curve. ring refuses a key agreement with any other point.
 fn is_on_p256(point: &[u8]) -> bool {
     let random = ring::rand::SystemRandom::new();
     let Ok(ours) = agreement::EphemeralPrivateKey::generate(&agreement::ECDH_P256, &random) else {
@@ -129,8 +128,8 @@ fn is_on_p256(point: &[u8]) -> bool {
 
 /// Whether signatures for this Ed25519 key can be forged, such as for 32 zeros.
 ///
-/// Such a key has an order of at most 8, so a signature of the neutral point and zero fits about
-/// one message in eight. It fits no message under any other key.
+/// Such a key is a point with an order of at most 8. The signature of the neutral point and zero
+/// then fits about one message in eight. It fits no message under any other key.
 fn is_forgeable(key: &[u8]) -> bool {
     const MESSAGES: u8 = 64;
     let mut forged = [0; 64];
@@ -144,7 +143,7 @@ fn without_zeros(number: &[u8]) -> &[u8] {
     &number[zeros..]
 }
 
-/// As tokens and files spell it.
+/// The name of the algorithm in tokens and files.
 pub(super) const fn name(algorithm: JwtAlgorithm) -> &'static str {
     match algorithm {
         JwtAlgorithm::Hs256 => "HS256",
@@ -154,7 +153,8 @@ pub(super) const fn name(algorithm: JwtAlgorithm) -> &'static str {
     }
 }
 
-/// Case counts, as everywhere in tokens: `None` and `NONE` are as unknown as `none`.
+/// Parses the name of an algorithm. Case is significant: `None` and `NONE` are as unknown as
+/// `none`.
 pub(super) fn parse(text: &str) -> Option<JwtAlgorithm> {
     use JwtAlgorithm::{EdDsa, Es256, Hs256, Rs256};
     [Hs256, Rs256, Es256, EdDsa].into_iter().find(|algorithm| name(*algorithm) == text)

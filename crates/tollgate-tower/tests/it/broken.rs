@@ -5,7 +5,7 @@ use tollgate::store::{LeaseStore, Store};
 use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 
-/// Decides nothing, ever.
+/// A store whose calls always fail.
 #[derive(Debug, Default)]
 pub(crate) struct Broken(MemoryStore);
 
@@ -23,7 +23,7 @@ impl Store for Broken {
         (): (),
         _: &'a mut Answers,
     ) -> Result<(), StoreError> {
-        Err(StoreError::new(StoreErrorKind::Unreachable, "nobody is there"))
+        Err(StoreError::new(StoreErrorKind::Unreachable, "no server"))
     }
 
     fn state_key(&self, charge: &Charge<'_>) -> StateKey {

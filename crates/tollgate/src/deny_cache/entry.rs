@@ -171,7 +171,16 @@ impl DenyEntry {
         };
         outcome.admitted = wait_us == Some(0);
         outcome.retry_after_us = wait_us;
-        let (refused, exact) = (!outcome.admitted && self.enforced, exact && !self.spent);
+        let (refused, mut exact) = (!outcome.admitted && self.enforced, exact && !self.spent);
+        match wait_us {
+            // In a block, the wait, the reset and `t` are one instant.
+            Some(us) if self.blocked => {
+                (outcome.reset_after_us, outcome.more_after_us) = (us, Some(us));
+            }
+            // A cost that never fits shows the block's end, which other waits may exceed.
+            None if self.blocked => exact &= self.outcome.retry_after_us.is_none(),
+            _ => {}
+        }
         if refused && !self.blocked && charge.penalty.is_some() {
             return CachedAnswer::Counts;
         }

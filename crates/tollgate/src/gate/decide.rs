@@ -81,6 +81,15 @@ impl<S: Store> Gate<S> {
         if requests.is_empty() {
             return None;
         }
+        if !self.store.answers_at_once()
+            && self.slots.has_failed()
+            && self.has_lapsed_slots(request)
+        {
+            request.fail_rows(answered, StoreErrorKind::Unreachable, answers);
+            self.apply_failure_policies(request, answered, answers);
+            self.push_rows(request, answered, answers, decided);
+            return None;
+        }
         let undecided = self.store.begin(request.now_us, StoreCall::Decide(&requests), answers);
         if requests.spilled() {
             request.spare_requests = recycle_vec(requests.into_vec());
@@ -146,7 +155,7 @@ impl<S: Store> Gate<S> {
         decided: &mut DecidedRows<R>,
     ) {
         if request.candidates > 0 && !request.is_one_request && decided.limit_indices.is_empty() {
-            // Limits of a batch stand between candidates, which have no rows.
+            // In a batch, candidates lie between the limits, and have no rows.
             let shown = request.requests().flat_map(|range| request.shown(range));
             decided.limit_indices.extend(shown);
         }

@@ -120,7 +120,19 @@ impl<S: Store> Gate<S> {
         may_take && is_local_admitted
     }
 
-    /// Gives back what the store charged for requests that a failure policy refuses.
+    /// Whether this node holds a lapsed slot of a key that the request asks for, under a limit that
+    /// is closed without its store.
+    #[cold]
+    pub(super) fn has_lapsed_slots(&self, request: &DecisionRequest<'_, '_>) -> bool {
+        let asked = request.limits.iter().zip(&request.charges);
+        let asked = asked.filter(|(limit, charge)| {
+            limit.intent == Intent::Take && is_closed(&limit.selected, charge)
+        });
+        let charges: SmallVec<[&Charge<'_>; 4]> = asked.map(|(_, charge)| charge).collect();
+        self.slots.has_lapsed(request.now_us, &charges)
+    }
+
+    /// Gives back the store's charges for requests that a failure policy refuses.
     pub(super) async fn give_back_refused(
         &self,
         request: &DecisionRequest<'_, '_>,

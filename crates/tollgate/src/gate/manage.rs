@@ -134,7 +134,8 @@ impl<S: LeaseStore> Gate<S> {
     }
 
     /// Drops the state of the limits for the key in the facts, including penalties, blocks and the
-    /// state of candidates. Returns the names of those limits.
+    /// state of candidates. Charges up to `now_us` are no longer given back. Returns the names of
+    /// those limits.
     ///
     /// # Errors
     ///
@@ -142,10 +143,11 @@ impl<S: LeaseStore> Gate<S> {
     pub async fn reset<'r>(
         &self,
         rules: &'r Rules,
+        now_us: u64,
         facts: &Facts<'_>,
         limit: Option<&str>,
     ) -> Result<Vec<&'r str>, StoreError> {
-        self.change(rules, 0, facts, limit, None).await
+        self.change(rules, now_us, facts, limit, None).await
     }
 
     /// Blocks the key in the facts until `until_us`; `None` ends every block of the key. Returns
@@ -211,8 +213,8 @@ impl<S: LeaseStore> Gate<S> {
         Ok(done)
     }
 
-    /// Changes what this node decides by while the store fails. Blocks are kept apart from the
-    /// fallback store, since the store may end them.
+    /// Changes the state by which this node decides while the store fails. Blocks are kept apart
+    /// from the fallback store, since the store may end them.
     fn change_local(
         &self,
         rules: &Rules,

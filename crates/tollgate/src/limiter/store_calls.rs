@@ -305,13 +305,15 @@ impl<S: Store> Inner<S> {
     pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> LimiterReply<'a, S, ()> {
         let mut resets = self.resets.of(key);
         *resets += 1;
+        // The count above tells which charges of this instant the reset forgets.
+        let now_us = self.now_us().saturating_sub(1);
         let reset = move |limit: &RegisteredLimit| {
             let (call, mut answers) =
                 (StoreCall::Reset { limit: limit.id, key }, Answers::default());
-            match self.store.begin(0, call, &mut answers) {
+            match self.store.begin(now_us, call, &mut answers) {
                 None => StoreReply::Now(Ok(())),
                 Some(rest) => StoreReply::later(rest, async move {
-                    self.store.finish(0, call, rest, &mut answers).await
+                    self.store.finish(now_us, call, rest, &mut answers).await
                 }),
             }
         };

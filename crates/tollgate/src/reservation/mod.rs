@@ -78,7 +78,7 @@ impl std::fmt::Display for ReservationError {
             Self::TtlOutOfRange => "a ttl is between 1ms and 1h",
             Self::Taken => "a reservation with this name is open or has just ended",
             Self::Full => "too many reservations are open; let some end",
-            Self::Undecided(_) => "the store could not be told; try again",
+            Self::Undecided(_) => "the store did not answer; try again",
         })
     }
 }

@@ -3,17 +3,24 @@
 //! A slot is freed after its `ttl`, so that the slots of a dead process are not lost. While a
 //! request runs, its slot is renewed: the node takes another slot, even without room, and then
 //! gives back the old one. So the request holds a slot at every instant.
+//!
+//! If the store fails for longer than the `ttl`, slots lapse while their requests run. Until a
+//! lapsed slot is taken again, this node asks the store for no other slot of its key: the store
+//! would have room for one request too many.
 
 use super::in_flight::KeyedCharge;
 use crate::engine::Gate;
 use slab::Slab;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::Receipt;
-use tollgate_store::{Adjustment, Change, Store, StoreCall};
+use tollgate_store::{Adjustment, Change, Charge, Store, StoreCall};
 
 /// Renewals per `ttl`, so that the store may fail for a while.
 const RENEWALS_PER_TTL: u64 = 3;
+/// The longest wait before a lapsed slot is renewed again: meanwhile its limit refuses.
+const LAPSED_WAIT_US: u64 = 100_000;
 /// Free entries that are kept, at most.
 const KEPT_MAX: usize = 4_096;
 
@@ -22,6 +29,8 @@ const KEPT_MAX: usize = 4_096;
 pub(crate) struct SlotRegistry {
     /// A slot stays while its request or a renewal refers to it.
     slots: Mutex<Slab<HeldSlot>>,
+    /// The number of slots whose last renewal failed.
+    failed: AtomicUsize,
 }
 
 /// A slot in use.
@@ -32,6 +41,10 @@ pub(super) struct HeldSlot {
     ttl_us: u64,
     /// The time at which the slot must be renewed.
     due_us: u64,
+    /// Until then the store has the slot.
+    kept_until_us: u64,
+    /// Whether the last renewal failed.
+    has_failed: bool,
     /// Whether a renewal is calling the store.
     is_renewing: bool,
     request: RequestState,
@@ -61,6 +74,46 @@ impl SlotRegistry {
     pub(super) fn register(self: &Arc<Self>, slot: HeldSlot) -> SlotGuard {
         let index = self.lock().insert(slot);
         SlotGuard { slots: self.clone(), index }
+    }
+
+    /// Whether a renewal of any slot failed: a slot may have lapsed.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a running request has a lapsed slot of a key that these charges have.
+    pub(crate) fn has_lapsed(&self, now_us: u64, charges: &[&Charge<'_>]) -> bool {
+        let is_lapsed = |slot: &HeldSlot| {
+            slot.has_failed
+                && slot.kept_until_us <= now_us
+                && slot.request == RequestState::Running
+                && !slot.charge.is_local()
+        };
+        let is_asked = |slot: &HeldSlot| {
+            let KeyedCharge { state_id, key, .. } = &*slot.charge;
+            charges.iter().any(|charge| charge.limit == *state_id && charge.key == &**key)
+        };
+        self.lock().iter().any(|(_, slot)| is_lapsed(slot) && is_asked(slot))
+    }
+
+    fn set_failed(&self, slot: &mut HeldSlot, has_failed: bool) {
+        match (slot.has_failed, has_failed) {
+            (false, true) => self.failed.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.failed.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        slot.has_failed = has_failed;
+    }
+
+    /// Removes an entry. A search visits free entries too, so the room of a peak is given back.
+    fn remove(&self, slots: &mut Slab<HeldSlot>, index: usize) {
+        if let Some(mut slot) = slots.try_remove(index) {
+            self.set_failed(&mut slot, false);
+        }
+        if slots.is_empty() && slots.capacity() > KEPT_MAX {
+            *slots = Slab::new();
+        }
     }
 
     /// Takes a slot that is due, and marks it as being renewed.
@@ -97,17 +150,22 @@ impl RenewalGuard<'_> {
     fn complete(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(self.index)?;
+        self.slots.set_failed(slot, renewed.is_none());
         let Some(renewed) = renewed else {
             // A failed call may have taken a slot that is never given back, so the next call waits.
-            slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
+            let wait_us = slot.ttl_us / RENEWALS_PER_TTL / 2;
+            let is_lapsed = slot.kept_until_us <= now_us;
+            let wait_us = if is_lapsed { wait_us.min(LAPSED_WAIT_US) } else { wait_us };
+            slot.due_us = now_us.saturating_add(wait_us);
             return None;
         };
-        // A request that has ended gives back the old slot itself, and the `ttl` frees that of one
-        // that was dropped.
+        // A request that has ended gives back the old slot itself. If it was dropped, the `ttl`
+        // frees the old slot.
         if slot.request != RequestState::Running {
             return Some(renewed);
         }
         slot.due_us = HeldSlot::due_us(now_us, slot.ttl_us);
+        slot.kept_until_us = now_us.saturating_add(slot.ttl_us);
         Some(std::mem::replace(&mut slot.receipt, renewed))
     }
 }
@@ -118,16 +176,8 @@ impl Drop for RenewalGuard<'_> {
         let Some(slot) = slots.get_mut(self.index) else { return };
         slot.is_renewing = false;
         if slot.request == RequestState::Dropped {
-            remove(&mut slots, self.index);
+            self.slots.remove(&mut slots, self.index);
         }
-    }
-}
-
-/// Removes an entry. A search visits free entries too, so the room of a peak is given back.
-fn remove(slots: &mut Slab<HeldSlot>, index: usize) {
-    slots.try_remove(index);
-    if slots.is_empty() && slots.capacity() > KEPT_MAX {
-        *slots = Slab::new();
     }
 }
 
@@ -139,7 +189,9 @@ impl HeldSlot {
         now_us: u64,
     ) -> Self {
         let due_us = Self::due_us(now_us, ttl_us);
-        Self { charge, receipt, ttl_us, due_us, is_renewing: false, request: RequestState::Running }
+        let kept_until_us = now_us.saturating_add(ttl_us);
+        let (has_failed, is_renewing, request) = (false, false, RequestState::Running);
+        Self { charge, receipt, ttl_us, due_us, kept_until_us, has_failed, is_renewing, request }
     }
 
     fn due_us(now_us: u64, ttl_us: u64) -> u64 {
@@ -168,7 +220,7 @@ impl Drop for SlotGuard {
         match slots.get_mut(self.index) {
             // The renewal removes it.
             Some(slot) if slot.is_renewing => slot.request = RequestState::Dropped,
-            _ => remove(&mut slots, self.index),
+            _ => self.slots.remove(&mut slots, self.index),
         }
     }
 }

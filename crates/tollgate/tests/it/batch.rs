@@ -1,4 +1,4 @@
-//! Several requests at once, each by one limit.
+//! Batches of requests, each with one limit.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -12,13 +12,13 @@ use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_policy::policy::Selection;
 
-/// One unit in so many seconds, so many at once.
+/// One unit per `period_s` seconds, with this burst.
 fn params(period_s: u64, burst: u64) -> LimitParams {
     let rate = Rate::try_new(1, period_s * 1_000_000).unwrap();
     LimitParams::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
 }
 
-/// What is asked: a user of the first limit, or a key of one's own.
+/// A check: a user under the first limit, or a key with an inline limit.
 enum BatchItem<'a> {
     Limit(&'a str, Intent),
     Own(&'a str, &'a LimitParams, u64),
@@ -100,7 +100,7 @@ fn all_of_them_are_one_call_and_decided_in_order() {
     let (name, own) = &gate.counts()[1];
     assert_eq!((&**name, own.admitted, own.refused), ("CL.THROTTLE", 1, 2), "nor a look");
     assert!(check_batch(&gate, &[Limit("", Take)])[0].allowed);
-    assert_eq!(gate.store().calls(), 1, "nobody is asked about nothing");
+    assert_eq!(gate.store().calls(), 1, "an empty batch makes no call");
 }
 
 #[test]
@@ -109,7 +109,8 @@ fn a_key_keeps_what_it_spent_when_its_numbers_change() {
     let (hour, minute) = (params(3600, 2), params(60, 100));
     let asked = [Own("a", &hour, 1), Own("a", &minute, 1), Own("a", &hour, 1)];
     let decided = check_batch(&gate, &asked);
-    // An hour is sixty of a hundred minutes; another minute of it, and the second hour has no room.
+    // An hourly unit is a debt of an hour, or sixty of a hundred units per minute. After one more
+    // minute, a second hourly unit does not fit.
     assert_eq!(decided[0].outcome.remaining, 1);
     assert_eq!(decided[1].outcome.remaining, 39);
     assert_eq!((decided[2].allowed, decided[2].outcome.retry_after_us), (false, Some(60_000_000)));
@@ -132,7 +133,7 @@ fn refusals_of_limits_are_remembered_and_those_of_callers_numbers_are_asked_agai
     assert_eq!(gate.store().calls() - before, 2);
 }
 
-/// A gate without its store, and what becomes of inline limits then.
+/// A gate whose store fails, with this failure policy for inline limits.
 fn failing(on_store_failure: &str) -> Gate<Faulty> {
     let limit = "{name: l, key: [user], rate: 2/h, on_store_failure: closed}";
     let text = format!("on_store_failure: {on_store_failure}\nlimits: [{limit}]");
@@ -155,13 +156,13 @@ fn without_the_store_limits_answer_for_themselves_and_the_caller_says_for_the_re
     assert_eq!(shown(&decided)[1], (false, 0, Source::FailClosed));
     assert_eq!(gate.counts()[0].1.fail_closed, 1);
     assert_eq!(gate.counts()[1].1.fail_closed, 1);
-    // Half of four at once, and half the pace.
+    // Half the burst of four, and half the rate.
     let gate = failing("{local: {nodes: 2}}");
     let decided = check_batch(&gate, &[Own("a", &four, 1), Own("a", &four, 1), Own("a", &four, 1)]);
     assert_eq!(decided.iter().map(|one| one.allowed).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(decided[2].source, Source::LocalFallback);
     assert_eq!(decided[2].outcome.retry_after_us, Some(7_200_000_000));
-    // Of one at once a half is nothing.
+    // Half of a burst of one is zero.
     let one = params(3600, 1);
     assert!(!check_batch(&gate, &[Own("b", &one, 1)])[0].allowed);
 }

@@ -47,7 +47,7 @@ fn a_flood_on_a_refused_key_costs_one_store_call_a_second() {
     );
 }
 
-/// A replica that lags may have answered the peek.
+/// A lagging replica may have answered the peek.
 #[test]
 fn nothing_is_learnt_from_a_peek() {
     let gate = gate(HOURLY);
@@ -127,7 +127,7 @@ fn giving_back_and_resetting_forget() {
         sources(&gate, &[(0, 1), (0, 1), (0, 1)]),
         [(true, Source::Store), (false, Source::Store), (false, Source::DenyCache),]
     );
-    assert_eq!(now(gate.reset(&rules, &facts, None)).unwrap(), ["l"]);
+    assert_eq!(now(gate.reset(&rules, NOW_US, &facts, None)).unwrap(), ["l"]);
     assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
 }
 
@@ -183,14 +183,14 @@ fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
             "it was refused, and is on its way"
         );
         gate.store().set_slow(false);
-        now(gate.reset(&rules, &facts, None)).unwrap();
+        now(gate.reset(&rules, NOW_US, &facts, None)).unwrap();
         assert!(check.as_mut().poll(&mut context).is_ready());
     }
     assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
 }
 
-/// A request at `after_us` that is on its way to the store, which answers late, while `meanwhile`
-/// runs. Answers with what the store said, if it is waited for.
+/// Runs `meanwhile` while a request at `after_us` waits for a slow store. Returns the store's
+/// answer if the request is awaited.
 fn while_one_asks(
     gate: &Gate<Faulty>,
     after_us: u64,
@@ -217,7 +217,7 @@ fn while_one_asks(
 const REFUSED: (bool, Source) = (false, Source::Store);
 const REMEMBERED: (bool, Source) = (false, Source::DenyCache);
 
-/// With an entry that was learnt at the beginning.
+/// A gate with an entry that was learnt at the start.
 fn remembering(limits: &str) -> Gate<Faulty> {
     let gate = gate(limits);
     assert_eq!(sources(&gate, &[(0, 2), (0, 1), (0, 1)])[1..], [REFUSED, REMEMBERED]);
@@ -256,14 +256,14 @@ fn nobody_is_refused_for_long_by_what_is_too_old() {
         assert_eq!(sources(&gate, &[(late - 1, 1), (late, 1)]), [REMEMBERED, REFUSED]);
     });
     assert_eq!(asked, None, "it is never answered");
-    // The same if one after another goes away: the time counts from the first.
+    // The same if several requests are dropped: the time counts from the first.
     let gate = remembering(HOURLY);
     while_one_asks(&gate, SECOND, false, || {});
     while_one_asks(&gate, SECOND + 60_000, false, || {
         let late = SECOND + 100_000;
         assert_eq!(sources(&gate, &[(late - 1, 1), (late, 1)]), [REMEMBERED, REFUSED]);
     });
-    // An answer that admits ends it, as what failed does.
+    // An answer that admits ends the entry, and so does a failure.
     let gate = remembering("  - {name: l, key: [user], rate: 2/h, on_store_failure: open}\n");
     now(gate.store().reset_elsewhere());
     assert_eq!(while_one_asks(&gate, SECOND, true, || {}), Some((true, Source::Store)));
@@ -281,8 +281,8 @@ fn nobody_is_refused_for_long_by_what_is_too_old() {
 fn whoever_would_be_admitted_asks_whoever_else_does() {
     let gate = gate("  - {name: l, key: [user], rate: 4/s, algorithm: gcra}\n");
     assert_eq!(sources(&gate, &[(0, 4), (0, 2), (0, 2)])[1..], [REFUSED, REMEMBERED]);
-    // Two units are back after half a second: long before the entry is too old, and nobody asks for
-    // others.
+    // Two units are back after half a second, long before the entry is too old. So each request
+    // calls the store itself.
     let asked = while_one_asks(&gate, 500_000, true, || {
         assert_eq!(sources(&gate, &[(500_000, 1)]), [(true, Source::Store)]);
     });

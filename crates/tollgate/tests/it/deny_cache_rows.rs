@@ -1,4 +1,4 @@
-//! An answer of the deny cache has the rows that the store would have answered.
+//! The deny cache answers with the rows that the store would have returned.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -10,7 +10,7 @@ use tollgate_core::Outcome;
 
 const SECOND: u64 = 1_000_000;
 
-/// A request: microseconds since the last one, user, address, cost, whether it is a peek.
+/// A request: microseconds since the previous one, user, address, cost, and whether it is a peek.
 type Step = (u64, u8, u8, u64, bool);
 
 /// One row: limit, key, outcome, blocked.
@@ -55,8 +55,8 @@ fn ask(gate: &Gate<Faulty>, at_us: u64, (_, user, ip, cost, peek): Step) -> Answ
     }
 }
 
-// Blocks last longer than the waits of their limits. Where a wait outlasts the block, a remembered
-// refusal may hide the block's end for `max_age`, and that refusal is not counted.
+// Blocks last longer than the waits of their limits. Otherwise a cached refusal could hide the end
+// of a block for `max_age`, and that refusal is not counted.
 const MIXED: &[&str] = &[
     "  - {name: user, key: [user], rate: 6/min}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: gcra}\n",
     "  - {name: user, key: [user], rate: 9/min, algorithm: fixed-window}\n  - {name: ip, key: [ip], rate: 4/min, algorithm: sliding-log}\n  - {name: ip-seen, key: [ip], rate: 3/min, mode: shadow}\n",
@@ -65,15 +65,15 @@ const MIXED: &[&str] = &[
     "  - {name: user, key: [user], rate: 3/min, algorithm: leaky-bucket, burst: 3}\n  - {name: ip, key: [ip], rate: 5/min, algorithm: fixed-window, penalty: {after: 1, block: 2m, max: 1h}}\n",
 ];
 
-/// Whether the row is one that the store answered for this key less than `max_age` ago, with
-/// durations that have run since.
+/// Whether the store returned this row for this key less than `max_age` ago, with durations that
+/// have run since.
 fn was_answered(history: &[(u64, Seen, u64)], at_us: u64, row: &Seen, cost: u64) -> bool {
     history.iter().any(|(then_us, (name, key, then, blocked), then_cost)| {
         let age_us = at_us - then_us;
         let (name_is, key_is, now, blocked_is) = (row.0 == *name, row.1 == *key, row.2, row.3);
         let left = |us: u64| us.saturating_sub(age_us);
-        // A refusal may be answered for another cost than the one it was learnt for; which cost is
-        // admitted follows from `remaining`.
+        // A refusal may answer another cost than the one that it was learnt for: `remaining` shows
+        // which costs are admitted.
         let waits = if *then_cost == cost && !then.admitted {
             now.retry_after_us == then.retry_after_us.map(left)
         } else {
@@ -138,6 +138,21 @@ proptest! {
     }
 }
 
+/// Where the limit's own wait outlasts a block, each cost has its own wait, reset and `t`.
+#[test]
+fn a_blocked_keys_reset_depends_on_the_cost() {
+    let limits = "  - {name: user, key: [user], rate: 1/h, algorithm: gcra, penalty: {after: 1, block: 10m}}\n";
+    let [plain, cached] = gates(limits);
+    let costs = [(1, 1), (1, 1), (1, 0), (0, 1), (1, 0), (0, 0), (5, 1), (0, 0), (1, 0), (5, 0)];
+    for (n, (cost, calls)) in (0..).zip(costs) {
+        let (step, at_us) = ((0, 0, 0, cost, false), NOW_US + n * 10_000);
+        let (want, have) = (ask(&plain, at_us, step), ask(&cached, at_us, step));
+        assert_eq!(format!("{:?}", want.rows), format!("{:?}", have.rows), "{n}: cost {cost}");
+        assert_eq!(want.retry_after_us, have.retry_after_us, "{n}");
+        assert_eq!(have.calls, calls, "{n}: cost {cost}");
+    }
+}
+
 #[test]
 fn limits_that_admit_stay_in_the_answer() {
     let limits = "  - {name: user, key: [user], rate: 1/h, algorithm: gcra}\n  - {name: ip, key: [ip], rate: 9/h, algorithm: fixed-window}\n  - {name: ip-seen, key: [ip], rate: 1/h, mode: shadow}\n";
@@ -157,7 +172,7 @@ fn limits_that_admit_stay_in_the_answer() {
             .collect::<Vec<_>>()
     };
     assert_eq!(figures(&plain), [(4, 0, 0), (1, 0, 3), (1, 3, 0)]);
-    assert_eq!(figures(&cached), [(4, 0, 0), (1, 0, 1), (1, 3, 0)], "shadow limits ask nobody");
+    assert_eq!(figures(&cached), [(4, 0, 0), (1, 0, 1), (1, 3, 0)], "shadow limits make no call");
     let hits: Vec<_> = cached.counts().iter().map(|(_, of)| of.deny_cache_hits).collect();
     assert_eq!(hits, [0, 0, 2]);
 }
@@ -198,8 +213,8 @@ fn keys_that_are_not_known_yet_do_not_open_the_store_to_a_flood() {
         whole += u64::from(answered.rows.len() == 2);
     }
     assert_eq!(calls, 2 + 16);
-    assert_eq!(whole, calls, "what nobody asked about is left out");
-    // With every cost another wait, the answers beyond those asked for have one that is long
+    assert_eq!(whole, calls, "rows that no call returned are left out");
+    // Each cost has another wait. For a cost that is not cached, the answer has a wait that is long
     // enough.
     let [plain, cached] = gates("  - {name: user, key: [user], rate: 100/h}\n");
     ask(&plain, NOW_US, (0, 0, 0, 100, false));

@@ -1,4 +1,4 @@
-//! Blocks of the store that hold while a node decides without it.
+//! Blocks from the store hold while a node decides without it.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -20,7 +20,7 @@ fn check(gate: &Gate<Faulty>, now_us: u64, cost: u64) -> (Source, Option<u64>) {
     (verdict.source, verdict.retry_after_us)
 }
 
-/// Blocks the key, or ends its blocks.
+/// Blocks the key, or unblocks it.
 fn block(gate: &Gate<Faulty>, until_us: Option<u64>) -> bool {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
@@ -43,7 +43,7 @@ fn an_operators_block_holds_without_the_store_until_its_end() {
     assert_eq!(check(&gate, NOW_US + 3_600 * SECOND_US, 1), ADMITTED);
 }
 
-/// A closed limit admits only cost 0 without the store, and in a block not even that.
+/// Without the store, a closed limit admits only cost 0; in a block it refuses that too.
 #[test]
 fn a_block_of_a_closed_limit_refuses_cost_zero() {
     let limits = LIMITS.replace("on_store_failure: local", "on_store_failure: closed");
@@ -91,6 +91,6 @@ fn an_operator_ends_the_blocks_of_this_node() {
     gate.store().set_down(true);
     assert_eq!(check(&gate, NOW_US, 9), ADMITTED);
     assert_eq!(check(&gate, NOW_US, 1), BLOCKED(60), "a penalty of this node");
-    assert!(!block(&gate, None), "the store is told that it could not be");
+    assert!(!block(&gate, None), "the store reports the failure");
     assert_eq!(check(&gate, NOW_US + SECOND_US, 1), ADMITTED);
 }

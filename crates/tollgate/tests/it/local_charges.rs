@@ -1,5 +1,5 @@
-//! Charges that a node makes by itself while the store fails: they are settled, given back and
-//! renewed in its fallback store.
+//! Charges that a node makes while the store fails: its fallback store settles, refunds and renews
+//! them.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -52,7 +52,7 @@ fn end(
     now(gate.end(NOW_US, id, end))
 }
 
-/// What is left of each limit.
+/// The remaining units of each limit.
 fn left(gate: &Gate<Faulty>, now_us: u64) -> Vec<u64> {
     with_facts(gate, |rules, facts| {
         let verdict = now(gate.peek(rules, now_us, facts, 1, &mut GateBuffers::default()));
@@ -60,7 +60,7 @@ fn left(gate: &Gate<Faulty>, now_us: u64) -> Vec<u64> {
     })
 }
 
-/// An estimate of one unit, with the period of the limit and with one of its own.
+/// An estimate of one unit, with the limit's period and with another one.
 const ESTIMATES: [(&str, &str); 2] = [("100/day", "local"), ("1000/day", "{local: {rate: 100/h}}")];
 
 fn estimate((rate, policy): (&str, &str)) -> String {
@@ -98,7 +98,7 @@ fn a_store_that_returns_is_not_charged_for_what_it_did_not_decide() {
     assert_eq!(left(&gate, NOW_US), [40]);
     stored.settle(0, 30);
     now(gate.finish(NOW_US, stored));
-    assert_eq!(left(&gate, NOW_US), [40], "the store could not be told");
+    assert_eq!(left(&gate, NOW_US), [40], "the store was not reachable");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn slots_without_the_store_last_as_long_as_their_requests() {
         ));
         let held = [admit(&gate, NOW_US).1.unwrap(), admit(&gate, NOW_US).1.unwrap()];
         for second in 1..100 {
-            // The store answers now and then, and its slots are others.
+            // The store is sometimes available, and has other slots.
             gate.store().set_down(second % 7 != 0);
             let now_us = NOW_US + second * SECOND_US;
             assert!(now(gate.renew_slots(now_us)).is_some());
@@ -164,7 +164,7 @@ fn slots_without_the_store_last_as_long_as_their_requests() {
             now(gate.finish(now_us, held));
         }
         gate.store().set_down(false);
-        assert_eq!(left(&gate, now_us), [2], "the store was not told of local slots");
+        assert_eq!(left(&gate, now_us), [2], "the store has no local slots");
     }
 }
 
@@ -174,7 +174,7 @@ fn a_reservation_without_the_store_is_settled_on_its_node() {
         let gate = down(&estimate(policy));
         for id in ["1", "2"] {
             assert_eq!(reserve(&gate, id, None), Ok(true));
-            // The store may have returned.
+            // The store may be available again.
             gate.store().set_down(id == "1");
             let settled = end(&gate, id, ReservationEnd::Settle(50)).unwrap();
             assert_eq!(settled.tightest().unwrap().source, Source::LocalFallback);
@@ -222,7 +222,7 @@ const TWO: &str = concat!(
     "  - {name: local, key: [user], rate: 100/day, algorithm: fixed-window, cost: {estimate: 1, response: {header: x-cost}}, on_store_failure: local}\n",
 );
 
-/// The server of one limit fails, and the server of the other answers.
+/// The server of one limit fails, and that of the other answers.
 fn half_down() -> Gate<Faulty> {
     let gate = Gate::new(setup(TWO), Faulty::default()).unwrap();
     gate.store().fail_value(Some("a"));

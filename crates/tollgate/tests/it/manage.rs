@@ -38,7 +38,10 @@ fn a_key_is_reset_in_every_tier() {
         assert!(!check(&desk, &[("user", "a"), ("plan", plan)], 1).allowed);
     }
     let facts = facts(&desk, &[("user", "a")]);
-    assert_eq!(now(desk.gate.reset(&desk.rules, &facts, Some("login"))).unwrap(), ["login"]);
+    assert_eq!(
+        now(desk.gate.reset(&desk.rules, NOW_US, &facts, Some("login"))).unwrap(),
+        ["login"]
+    );
     for plan in ["free", "slow"] {
         assert!(check(&desk, &[("user", "a"), ("plan", plan)], 1).allowed);
     }
@@ -71,7 +74,7 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
         let mut work = GateBuffers::default();
         let (gate, rules) = (&desk.gate, &desk.rules);
         gate.reserve(rules, NOW_US, "r", &facts, 6, None, &mut work).now().unwrap();
-        now(gate.reset(rules, &facts, None)).unwrap();
+        now(gate.reset(rules, NOW_US, &facts, None)).unwrap();
         assert!(check(&desk, &[("user", "a")], 7).allowed);
         gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
         let left = gate.peek(rules, NOW_US, &facts, 1, &mut work).now().rows[0].outcome.remaining;
@@ -87,7 +90,7 @@ fn redis(server: &Redis, prefix: &str) -> RedisStore {
     RedisStore::open(&Endpoint::unix(server.socket()), options).unwrap()
 }
 
-/// What is left of each limit and of its candidate, before and after a reset.
+/// The remaining units of each limit and of its candidate, before and after a reset.
 async fn left_around_reset<S: LeaseStore>(store: S, named: Option<&str>) -> [[(u64, u64); 2]; 2] {
     let limits = "  - {name: a, key: [user], rate: 9/h, candidate: {rate: 3/h}}\n  \
                   - {name: b, key: [user], rate: 9/h, candidate: {rate: 20/h, algorithm: gcra}}\n";
@@ -106,7 +109,7 @@ async fn left_around_reset<S: LeaseStore>(store: S, named: Option<&str>) -> [[(u
         })
     };
     let before = left().await;
-    let done = gate.reset(&rules, &facts, named).await.unwrap();
+    let done = gate.reset(&rules, NOW_US, &facts, named).await.unwrap();
     assert_eq!(done, if named.is_some() { vec!["a"] } else { vec!["a", "b"] });
     [before, left().await]
 }
@@ -114,7 +117,7 @@ async fn left_around_reset<S: LeaseStore>(store: S, named: Option<&str>) -> [[(u
 #[tokio::test]
 async fn a_reset_reaches_the_candidates_of_the_limits() {
     let server = Redis::start();
-    // The candidate of `a` refuses two of five, and what one candidate refuses no other counts.
+    // The candidate of `a` refuses two of five. No other candidate is charged for those.
     let used = [(4, 0), (4, 17)];
     for (named, after) in [(None, [(9, 3), (9, 20)]), (Some("a"), [(9, 3), (4, 17)])] {
         let memory = left_around_reset(MemoryStore::default(), named).await;
@@ -124,7 +127,7 @@ async fn a_reset_reaches_the_candidates_of_the_limits() {
     }
 }
 
-/// The units that a key uses of each limit, after all limits became smaller.
+/// The used units of a key under each limit, after all limits became smaller.
 async fn used_beyond_the_limit<S: LeaseStore>(store: S) -> Vec<(String, u64, u64)> {
     let limits = |count: u64| {
         let algorithms = ["fixed-window", "sliding-window", "sliding-log", "concurrency", "gcra"];
@@ -168,7 +171,7 @@ async fn units_beyond_a_limit_that_became_smaller_are_shown() {
         ("sliding-window", 9),
         ("sliding-log", 9),
         ("concurrency", 9),
-        // The state of a bucket is a time. A smaller bucket holds this much of it.
+        // The state of a bucket is a time. In a smaller bucket, that time is this many units.
         ("gcra", 5),
         ("month", 9),
     ]

@@ -1,4 +1,4 @@
-//! Slots of requests that take longer than a slot lasts.
+//! Slots of requests that take longer than the `ttl`.
 
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
@@ -15,14 +15,23 @@ fn gate() -> Gate<Faulty> {
 }
 
 fn gate_of(slots: u64) -> Gate<Faulty> {
+    gate_with(slots, "open")
+}
+
+fn gate_with(slots: u64, on_store_failure: &str) -> Gate<Faulty> {
     let limit = "{name: slots, key: [user], algorithm: concurrency, ttl: 30s, rate:";
-    Gate::new(setup(&format!("  - {limit} {slots}}}\n")), Faulty::default()).unwrap()
+    let limit = format!("  - {limit} {slots}, on_store_failure: {on_store_failure}}}\n");
+    Gate::new(setup(&limit), Faulty::default()).unwrap()
 }
 
 fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<InFlightCharges> {
+    pass_of("a", gate, now_us)
+}
+
+fn pass_of(user: &str, gate: &Gate<Faulty>, now_us: u64) -> Option<InFlightCharges> {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
-    facts.set("user", "a").unwrap();
+    facts.set("user", user).unwrap();
     now(gate.admit(
         &rules,
         now_us,
@@ -81,7 +90,7 @@ fn a_store_that_is_away_for_a_while_costs_nobody_their_slot() {
     assert_eq!(left(&gate, NOW_US + 31 * SECOND_US), 2);
 }
 
-/// A request that comes into a full limit is refused whatever happens to slots meanwhile.
+/// A request to a full limit is refused, whatever happens to other slots meanwhile.
 #[test]
 fn a_limit_that_is_full_stays_full() {
     let gate = gate();
@@ -97,7 +106,7 @@ fn a_limit_that_is_full_stays_full() {
     assert_eq!(left(&gate, NOW_US + 200 * SECOND_US), 2);
 }
 
-/// The store takes its time with a renewal, and the request ends before it has answered.
+/// A request ends while the store still answers its renewal.
 #[test]
 fn an_end_during_a_renewal_frees_the_slot() {
     let gate = gate();
@@ -116,7 +125,7 @@ fn an_end_during_a_renewal_frees_the_slot() {
     assert_eq!(now(gate.renew_slots(now_us)), None);
 }
 
-/// A request is dropped while the store takes its time with a renewal, and another one comes.
+/// A request is dropped during a renewal, and another request arrives.
 #[test]
 fn a_drop_during_a_renewal_costs_no_other_request_its_slot() {
     let gate = gate_of(3);
@@ -133,7 +142,7 @@ fn a_drop_during_a_renewal_costs_no_other_request_its_slot() {
         while renewing.as_mut().poll(context).is_pending() {}
         other
     };
-    // The slot of the first is free after its `ttl`, that of the other one is renewed.
+    // The slot of the first request is free after its `ttl`; the slot of the other is renewed.
     for second in 16..100 {
         assert!(now(gate.renew_slots(NOW_US + second * SECOND_US)).is_some());
         let free = if second < 30 { 1 } else { 2 };
@@ -144,7 +153,7 @@ fn a_drop_during_a_renewal_costs_no_other_request_its_slot() {
     assert_eq!(now(gate.renew_slots(NOW_US + 100 * SECOND_US)), None);
 }
 
-/// The store takes its time with the end of a request.
+/// The store answers the end of a request late.
 #[test]
 fn nobody_renews_a_slot_whose_request_has_ended() {
     let gate = gate();
@@ -159,7 +168,7 @@ fn nobody_renews_a_slot_whose_request_has_ended() {
     assert_eq!(left(&gate, NOW_US + 20 * SECOND_US), 2);
 }
 
-/// Renewal stops, as when a runtime ends.
+/// Renewal stops, as at the end of a runtime.
 #[test]
 fn a_renewal_that_is_dropped_is_begun_again() {
     let gate = gate();
@@ -175,7 +184,67 @@ fn a_renewal_that_is_dropped_is_begun_again() {
     assert_eq!(left(&gate, now_us), 0, "both are held");
     now(gate.finish(now_us, first));
     now(gate.finish(now_us, second));
-    // What the broken renewal took is free when its time has passed.
+    // The slot of the interrupted renewal is free after its `ttl`.
     assert_eq!(left(&gate, now_us), 2);
     assert_eq!(now(gate.renew_slots(now_us)), None);
+}
+
+/// The store is away for longer than slots last, and their requests still run.
+#[test]
+fn slots_that_lapsed_are_taken_again_before_others_of_their_key() {
+    let gate = gate_with(2, "closed");
+    let [first, second] = [pass(&gate, NOW_US).unwrap(), pass(&gate, NOW_US).unwrap()];
+    gate.store().set_down(true);
+    let mut now_us = NOW_US;
+    while now_us < NOW_US + 40 * SECOND_US {
+        now_us += now(gate.renew_slots(now_us)).expect("two requests run").as_micros() as u64;
+        assert!(pass(&gate, now_us).is_none(), "closed");
+    }
+    gate.store().set_down(false);
+    assert_eq!(left(&gate, now_us), 2, "the store has forgotten the slots");
+    assert!(pass(&gate, now_us).is_none(), "this node has not");
+    let other = pass_of("b", &gate, now_us).expect("another key has room");
+    now(gate.finish(now_us, other));
+    // A lapsed slot is not left alone for a part of its `ttl`.
+    now(gate.renew_slots(now_us + SECOND_US / 10));
+    assert_eq!(left(&gate, now_us), 0);
+    now(gate.finish(now_us, first));
+    let third = pass(&gate, now_us).expect("a slot is free");
+    assert!(pass(&gate, now_us).is_none());
+    now(gate.finish(now_us, second));
+    now(gate.finish(now_us, third));
+    assert_eq!(left(&gate, now_us), 2);
+}
+
+/// Requests that end while the store is away hold nothing back.
+#[test]
+fn a_lapsed_slot_of_an_ended_request_refuses_nobody() {
+    let gate = gate_with(1, "closed");
+    let held = pass(&gate, NOW_US).unwrap();
+    gate.store().set_down(true);
+    for second in 10..40 {
+        now(gate.renew_slots(NOW_US + second * SECOND_US));
+    }
+    let now_us = NOW_US + 40 * SECOND_US;
+    now(gate.finish(now_us, held));
+    gate.store().set_down(false);
+    let next = pass(&gate, now_us).expect("nothing runs");
+    now(gate.finish(now_us, next));
+}
+
+/// A limit that is open without its store does not wait for the renewal.
+#[test]
+fn an_open_limit_asks_the_store_whatever_lapsed() {
+    let gate = gate_with(1, "open");
+    let held = pass(&gate, NOW_US).unwrap();
+    gate.store().set_down(true);
+    for second in 10..40 {
+        now(gate.renew_slots(NOW_US + second * SECOND_US));
+    }
+    gate.store().set_down(false);
+    let now_us = NOW_US + 40 * SECOND_US;
+    let next = pass(&gate, now_us).expect("the store has room");
+    assert_eq!(left(&gate, now_us), 0, "the store counted it");
+    now(gate.finish(now_us, held));
+    now(gate.finish(now_us, next));
 }

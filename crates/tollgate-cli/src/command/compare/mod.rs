@@ -70,7 +70,15 @@ impl Compare {
         match &self.files[..] {
             [a, b, logs @ ..] if is_policy(b) && !logs.is_empty() => Ok((a, b, logs)),
             [_, b] if is_policy(b) => Err(Stop::Unusable("name a log after the policies".into())),
-            [b, logs @ ..] if is_policy(b) => Ok((lab::config(None)?, b, logs)),
+            [b, logs @ ..] if is_policy(b) => {
+                // A missing file may be a policy with another name: say so before the default.
+                let files = logs.iter().filter(|log| log.as_os_str() != "-");
+                let missing = files.filter_map(|log| Some((log, log.metadata().err()?))).next();
+                match missing {
+                    Some((log, error)) => Err(lab::unreadable(log, &error)),
+                    None => Ok((lab::config(None)?, b, logs)),
+                }
+            }
             _ => Err(Stop::Unusable(format!(
                 "the first argument is a policy such as {FILE}, then come a second one and the logs"
             ))),

@@ -1,5 +1,5 @@
-//! Clients that take their time: each is closed at its deadline, costs next to nothing until then,
-//! and keeps nobody else waiting.
+//! Slow clients: each is closed at its deadline, uses little memory until then, and delays no other
+//! client.
 
 use super::{GatewayFixture, connect};
 use std::{
@@ -8,17 +8,17 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 
-/// Of each kind, at once.
+/// The number of concurrent clients of each kind.
 const ATTACKERS: usize = 200;
 
-/// Many of one kind, until the last has been closed. `first` is what each begins with, `more` what
-/// it goes on with, a byte at a time; what they were told is in the answer.
+/// Runs many clients of one kind, until the last one has been closed. Each sends `first`, and then
+/// `more` again and again. Returns the bytes that each received.
 #[track_caller]
 fn attack(world: &mut GatewayFixture, at: &str, first: &[u8], more: &[u8]) -> Vec<String> {
     let mut open: Vec<(TcpStream, Vec<u8>)> =
         (0..ATTACKERS).map(|_| (connect(world.address), Vec::new())).collect();
     for (stream, _) in &mut open {
-        // It may be refused before all of it is sent.
+        // The gateway may refuse the request before all of it is sent.
         stream.write_all(first).ok();
         stream.set_nonblocking(true).unwrap();
     }
@@ -39,11 +39,11 @@ fn attack(world: &mut GatewayFixture, at: &str, first: &[u8], more: &[u8]) -> Ve
         open.is_empty()
     });
     assert!(all, "{at}: {} are still there", open.len());
-    assert!(world.good.served > served, "{at}: nobody else was served");
+    assert!(world.good.served > served, "{at}: no other client was served");
     told
 }
 
-/// Hears what there is; whether there may be more.
+/// Reads all available bytes. Returns whether the connection is open.
 fn listen(stream: &mut TcpStream, heard: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 1024];
     loop {
@@ -65,7 +65,7 @@ fn slow_clients_are_closed_at_their_deadline() {
     let mut world = GatewayFixture::new("slow");
     let told = attack(&mut world, "silent", b"", b"");
     assert!(told.iter().all(String::is_empty), "{told:?}");
-    // A head that grows all the time has no more time than one that does not.
+    // A head that keeps growing has the same deadline as any other.
     let told = attack(&mut world, "slow head", b"GET / HTTP/1.1\r\nx-slow: ", b"x");
     assert!(told.iter().any(|text| text.starts_with("HTTP/1.1 408")), "{told:?}");
     let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\npart";
@@ -74,7 +74,7 @@ fn slow_clients_are_closed_at_their_deadline() {
     let chunked = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\npa";
     let told = attack(&mut world, "slow chunk", chunked, b"");
     all_told(&told, "HTTP/1.1 408");
-    // Somebody who has been answered, and says nothing more.
+    // Clients that have an answer, and send nothing more.
     let told = attack(&mut world, "idle", b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"");
     all_told(&told, "HTTP/1.1 200");
 }
@@ -94,18 +94,18 @@ fn heads_without_an_end_are_refused() {
     assert!(told.iter().all(|text| !text.starts_with("HTTP/1.1 200")), "{told:?}");
 }
 
-/// Whoever asks for much and takes nothing of it: by HTTP/1 the system's buffers are full soon, by
-/// HTTP/2 nothing may be sent at all.
+/// Clients that request a large response and read none of it. Over HTTP/1 the system's buffers fill
+/// up; over HTTP/2 the window allows no data.
 #[test]
 fn clients_that_take_nothing_are_closed() {
     let mut world = GatewayFixture::new("stuck");
     let one = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n".to_vec();
-    // No window for streams, and `GET /large http x` by HPACK's static table.
+    // A window of zero for streams, and `GET /large http x` in HPACK's static table.
     let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
     let head = b"\0\0\x0d\x01\x05\0\0\0\x01\x82\x86\x04\x06/large\x41\x01x";
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let two = [preface, settings, head].concat();
-    // `GET / http x`: an answer in one piece, which is the last one as well.
+    // `GET / http x`: a response with a single, last DATA frame.
     let small = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01x";
     let two_small = [preface, settings, small].concat();
     for (at, request) in [("HTTP/1", one), ("HTTP/2", two), ("HTTP/2, a little", two_small)] {
@@ -116,7 +116,7 @@ fn clients_that_take_nothing_are_closed() {
                 stream
             })
             .collect();
-        // Before any has gone they have to be there.
+        // Waits until all clients are connected.
         assert!(
             wait_until(super::PATIENCE, || world.open() >= ATTACKERS as u64),
             "{at}: some never came"

@@ -1,4 +1,4 @@
-//! What a comparison says.
+//! The output of `compare`.
 
 use super::Bench;
 use super::traffic::{day, nginx};
@@ -16,7 +16,8 @@ fn requests_limits_tiers_and_keys_that_change_are_named() {
     let (status, stdout, stderr) = bench.text(&["compare", "tollgate.yaml", "b.yaml", "a.log"]);
     assert_eq!((status, &*stderr), (1, ""), "{stdout}");
     let found = bench.json(&["compare", "tollgate.yaml", "b.yaml", "a.log"]);
-    // Seven windows, thirty fewer in each; the guesser is new, with thirty or more too many.
+    // Seven windows with thirty fewer admissions each; the guesser is newly refused, with thirty or
+    // more requests too many.
     let keys = found["keys"].as_array().unwrap();
     assert_eq!(keys[0]["key"], "ip=203.0.113.66");
     let more = |key: &serde_json::Value| {
@@ -28,15 +29,15 @@ fn requests_limits_tiers_and_keys_that_change_are_named() {
     assert_eq!(found["changes"]["newly_admitted"], 0);
     assert_eq!(found["tiers"]["free"]["newly_refused"], total);
     assert_eq!(found["limits"][0]["keys_lost"], 0);
-    // The candidate against the policy in force, and the other way round.
+    // The candidate against the current policy, and the other way round.
     assert_eq!(bench.json(&["compare", "b.yaml", "a.log"])["changes"], found["changes"]);
     let back = bench.json(&["compare", "b.yaml", "tollgate.yaml", "a.log"]);
     assert_eq!(back["changes"]["newly_admitted"], total);
     assert_eq!(back["limits"][0]["keys_lost"], found["limits"][0]["keys_gained"]);
 }
 
-/// The picture has both policies, the changes and the limit that makes them, each with the figures
-/// of the comparison.
+/// The picture shows both policies, the changes and the limit that causes them, with the figures of
+/// the comparison.
 #[test]
 fn a_plot_shows_what_changes_over_time() {
     let b = A.replace("rate: 60/min", "rate: 30/min");
@@ -69,7 +70,8 @@ fn without_a_difference_the_status_is_zero() {
     assert!(status == 0 && stdout.ends_with("no difference\n"), "{stdout}");
 }
 
-/// A request that one policy answers with 400 is a change; one that both do is counted apart.
+/// A request that one policy answers with 400 is a change; a request that both answer with 400 is
+/// counted apart.
 #[test]
 fn requests_with_ambiguous_paths_are_counted() {
     let line = |path: &str| {
@@ -130,8 +132,19 @@ fn requests_with_ambiguous_paths_are_counted() {
     }
     let replayed = bench.json(&["replay", "a.log", "--config", "a.yaml"]);
     assert_eq!((&replayed["ambiguous"], &replayed["admitted"]), (&6.into(), &3.into()));
-    // A suggestion rests on the requests that its limits would count.
+    // A suggestion is based on the requests that its limits would count.
     let found = bench.json(&["suggest", "a.log"]);
     assert!(found["caveats"].to_string().contains(note), "{found}");
     assert_eq!(found["rates"]["minute"]["max"], 3, "{found}");
+}
+
+/// The name of a policy that is missing, and of a log.
+#[test]
+fn a_missing_file_is_named_before_a_missing_default() {
+    let bench = Bench::new("compare-missing", &[("b.yaml", A), ("a.log", &nginx(&day()))]);
+    for missing in ["POLICY", "b.log", "a.yaml"] {
+        let (status, _, stderr) = bench.text(&["compare", "b.yaml", missing, "a.log"]);
+        assert_eq!(status, 2, "{stderr}");
+        assert!(stderr.contains(&format!("cannot read {missing}:")), "{stderr}");
+    }
 }

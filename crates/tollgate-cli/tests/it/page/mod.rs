@@ -1,5 +1,5 @@
-//! Pages of the documentation, followed as a reader follows them. Only the ports are others, since
-//! those on the pages may be in use.
+//! Pages of the documentation, run as a reader would. Only the ports differ, since those on the
+//! pages may be in use.
 
 mod envoy;
 mod lab;
@@ -20,7 +20,7 @@ use tollgate_faults::clock::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The text of a page with ports of its own.
+/// The text of a page with free ports.
 pub(crate) struct Page(String);
 
 impl Page {
@@ -30,7 +30,7 @@ impl Page {
         Self(ports.iter().fold(text.to_owned(), replace))
     }
 
-    /// The blocks below a heading of the second level, each with its language.
+    /// The blocks below a second-level heading, each with its language.
     pub(crate) fn section(&self, heading: &str) -> Vec<(&str, &str)> {
         let mut sections = self.0.split("\n## ");
         let section = sections.find(|section| section.lines().next() == Some(heading));
@@ -54,8 +54,7 @@ fn blocks(text: &str) -> Vec<(&str, &str)> {
     fenced.map(|block| block.split_once('\n').unwrap_or((block, ""))).collect()
 }
 
-/// A port that nobody listens on: below those that the system picks, and away from those of tests
-/// that began at the same time.
+/// A free port: below the system's ephemeral ports, and away from those of concurrent tests.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(std::process::id() % 780 * 16).unwrap();
@@ -69,7 +68,7 @@ pub(crate) fn free_port() -> u16 {
 
 pub(crate) fn until_open(port: u16) {
     let open = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-    assert!(wait_until(PATIENCE, open), "nobody listens on {port}");
+    assert!(wait_until(PATIENCE, open), "no process listens on {port}");
 }
 
 /// A program that runs until the test ends.
@@ -82,7 +81,7 @@ impl Drop for Running {
     }
 }
 
-/// A reader with a folder, who types what the page says.
+/// A reader with a folder, who runs the commands of the page.
 pub(crate) struct Reader {
     pub(crate) folder: PathBuf,
     pub(crate) tollgate: Option<Process>,
@@ -96,7 +95,7 @@ impl Reader {
         Self { folder: folder.0.clone(), tollgate: None, variables, servers }
     }
 
-    /// Saves `tollgate.yaml`, and waits until a Tollgate that runs has taken the change.
+    /// Saves `tollgate.yaml`, and waits until a running node has reloaded it.
     pub(crate) fn save(&mut self, policy: &str) {
         std::fs::write(self.folder.join("tollgate.yaml"), policy).unwrap();
         if let Some(tollgate) = &mut self.tollgate {
@@ -104,7 +103,8 @@ impl Reader {
         }
     }
 
-    /// Runs the commands of a block: servers stay, the others must print what the page shows.
+    /// Runs the commands of a block: servers keep running, the others must print what the page
+    /// shows.
     pub(crate) fn follow(&mut self, block: &str) {
         for (command, shown) in commands(block) {
             if let Some(variable) = command.strip_prefix("export ") {
@@ -134,7 +134,7 @@ impl Reader {
         self.tollgate = Some(process);
     }
 
-    /// Starts a service in Python, which ends with the name of its port.
+    /// Starts a Python service, whose last argument is its port.
     fn start(&mut self, command: &str) {
         let command = command.trim_end_matches(" &").replace("python3", "exec python3");
         let mut sh = self.sh(&command);
@@ -155,7 +155,7 @@ impl Reader {
     }
 }
 
-/// Commands of a block, each with what it prints.
+/// The commands of a block, each with its output.
 fn commands(block: &str) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in block.lines() {
@@ -167,7 +167,7 @@ fn commands(block: &str) -> Vec<(&str, Vec<&str>)> {
     all
 }
 
-/// Whether a text is what the page shows, in which `...` stands for anything.
+/// Whether a text matches the page, in which `...` stands for anything.
 fn matches(shown: &str, text: &str) -> bool {
     let mut rest = text;
     for (index, part) in shown.split("...").enumerate() {
@@ -179,19 +179,26 @@ fn matches(shown: &str, text: &str) -> bool {
     rest.is_empty() || shown.ends_with("...")
 }
 
-/// Asserts that the command prints these lines, in this order. A line `...` alone stands for any
-/// number of lines; without one, nothing else may be printed.
+/// Asserts that the command prints these lines, one after the other. A line `...` alone stands for
+/// any number of lines; without one, nothing else may be printed.
 #[track_caller]
 fn shows(command: &str, shown: &[&str], output: &std::process::Output) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     let output = text(&output.stdout) + "\n" + &text(&output.stderr);
     let output = output.trim();
     let mut lines = output.lines().map(str::trim_end);
-    for expected in shown.iter().filter(|line| **line != "...") {
-        let found = lines.any(|line| matches(expected, line));
-        assert!(found, "{command}: no {expected} in:\n{output}");
+    let mut may_skip = false;
+    for expected in shown {
+        let is_expected = |line| matches(expected, line);
+        let found = match (*expected, may_skip) {
+            ("...", _) => true,
+            (_, true) => lines.any(is_expected),
+            (_, false) => lines.next().is_some_and(is_expected),
+        };
+        assert!(found, "{command}: no {expected} there in:\n{output}");
+        may_skip = *expected == "...";
     }
-    if !shown.contains(&"...") {
-        assert_eq!(output.lines().count(), shown.len(), "{command} prints more:\n{output}");
-    }
+    // Without a terminal, curl prints its progress in the end.
+    let may_skip = shown.contains(&"...");
+    assert!(may_skip || lines.next().is_none(), "{command} prints more:\n{output}");
 }

@@ -116,5 +116,5 @@ end
 
 function calendar_window.decode(value)
   local start, count = string.match(value or '0:0', '^(%d+):(%d+)$')
-  return { start = tonumber(start), count = tonumber(count) }
+  return { start = tonumber(assert(start)), count = tonumber(count) }
 end

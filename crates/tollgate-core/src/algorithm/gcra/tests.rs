@@ -141,7 +141,7 @@ fn a_give_back_of_nothing_rounds_nothing() {
     seven.charge(&mut state, SECOND_US, 1);
     let before = state;
     three.give_back(&mut state, SECOND_US, 1, &receipt);
-    assert_eq!(state, before, "time had returned it, so nobody else's fraction is touched");
+    assert_eq!(state, before, "time had already returned the units, so the state stays");
 }
 
 #[test]

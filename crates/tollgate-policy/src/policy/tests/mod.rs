@@ -97,7 +97,7 @@ fn open_attributes_may_be_anything() {
     assert_eq!(names(&in_a, &["method"], 9), ["all", "posts", "each-path", "refusing"]);
     let get = [bob, ("path", "/a/b"), ("method", "GET")];
     assert_eq!(names(&get, &[], 9), ["all", "each-path", "refusing"]);
-    assert_eq!(names(&[], &["path", "method"], 9), ["refusing"], "only what refuses nobody");
+    assert_eq!(names(&[], &["path", "method"], 9), ["refusing"], "only limits that refuse");
 }
 
 #[test]

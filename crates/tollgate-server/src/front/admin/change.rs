@@ -70,9 +70,9 @@ impl Admin {
         change: KeyChange,
     ) -> Result<AdminResponse, Problem> {
         let _one_at_a_time = self.change_lock.lock().await;
-        let rules = self.node.gate.rules();
+        let (gate, clock) = (&self.node.gate, &self.node.clock);
+        let (rules, now_us) = (gate.rules(), clock.now_us());
         let named = require_limit(&rules, body.limit.as_deref())?;
-        let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
         let mut facts = facts(&rules, &attributes, ANY_PATH)?;
         self.node.identify(&rules, &mut facts, now_us).await;
@@ -115,8 +115,8 @@ impl Admin {
         self.write_audit(&mut entry).await?;
         for name in &names {
             let done = match change {
-                KeyChange::Reset => self.node.gate.reset(&rules, &facts, Some(name)).await,
-                _ => self.node.gate.block(&rules, now_us, &facts, Some(name), until_us).await,
+                KeyChange::Reset => gate.reset(&rules, clock.now_us(), &facts, Some(name)).await,
+                _ => gate.block(&rules, now_us, &facts, Some(name), until_us).await,
             };
             if let Err(error) = done {
                 // The first line announced more than happened.

@@ -26,7 +26,6 @@ pub(super) struct PolicyView<'a> {
     pub(super) lints: &'a [Diagnostic],
     /// Mode overrides; later ones win. Overrides of unknown limits wait for a policy with these
     /// limits.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     overrides: &'a [ListedOverride],
 }
 

@@ -39,10 +39,10 @@ use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
-use hyper::{StatusCode, http::request::Parts};
+use hyper::{StatusCode, Version, http::request::Parts};
 use route::AdminRoute;
 use serde::Serialize;
 use serde_json::json;
@@ -207,6 +207,9 @@ impl Admin {
     }
 
     fn check_host(&self, head: &Parts) -> Result<(), Problem> {
+        if head.version == Version::HTTP_11 && !head.headers.contains_key(HOST) {
+            return Err(Problem::no_host());
+        }
         match self.access.load().hosts.disallowed_host(head) {
             Some(host) => {
                 self.node.metrics.admin_denied(AdminDenial::Host);

@@ -29,6 +29,10 @@ pub(super) enum AmbiguousRequest {
     /// A fragment: some services cut a target at `#`, others do not.
     #[error("the target has a fragment")]
     Fragment,
+    /// A tunnel: the service would read its bytes as requests, and the proxy asks about none of
+    /// them.
+    #[error("CONNECT opens a tunnel, whose requests are not counted")]
+    Connect,
     /// A header that some services treat like a counted one. JSON escapes no character of its name.
     #[error("the header {0} looks like one that counts")]
     Alias(HeaderName),
@@ -102,7 +106,10 @@ pub(super) fn read_request(
     let uri: Uri = escape(target).parse().map_err(|_| TARGET)?;
     // `login` alone would be a host name.
     if uri.scheme().is_none() && !matches!(target, [b'/', ..] | b"*") {
-        return Err(TARGET);
+        if method != Method::CONNECT {
+            return Err(TARGET);
+        }
+        ambiguous.get_or_insert(AmbiguousRequest::Connect);
     }
     let host = host(headers, &mut ambiguous)?;
     if ambiguous.is_none() && override_headers != OverrideHeaders::Pass {
@@ -301,6 +308,7 @@ impl AmbiguousRequest {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Fragment => "fragment",
+            Self::Connect => "connect",
             Self::Alias(_) => "alias",
             Self::Contradiction(part) => part.name(),
             Self::Override(_) => "override",

@@ -60,7 +60,7 @@ impl CheckApi {
     async fn decide(
         &self,
         op: Op,
-        head: &RequestHead<'_>,
+        (head, caller): (&RequestHead<'_>, &ClientConnection),
         bytes: &[u8],
         answer: &mut HttpResponse,
     ) -> Result<Outcome, CheckProblem> {
@@ -77,6 +77,10 @@ impl CheckApi {
             let invalid =
                 |why| CheckProblem::Attribute { name: (**name).into(), why: format!("{why}") };
             facts.set(name, value).map_err(invalid)?;
+        }
+        if rules.policy().has_lower_by() && rules.http_policy().client.is_trusted(caller.peer.ip())
+        {
+            facts.set_peer_trusted();
         }
         self.node.identify(&rules, &mut facts, now_us).await;
         let (cost, gate_buffers, mut reserved) =
@@ -208,7 +212,7 @@ impl Handler for CheckApi {
                     Ok(body) if matches!(op, Op::Settle | Op::Cancel) => {
                         Box::pin(self.end_reservation(op, &body, answer)).await
                     }
-                    Ok(body) => self.decide(op, &request.head, &body, answer).await,
+                    Ok(body) => self.decide(op, (&request.head, caller), &body, answer).await,
                     Err(error) => Err(CheckProblem::Body(error)),
                 }
             }

@@ -55,7 +55,7 @@ impl CheckProblem {
             }
             Self::Method { allow } => Problem::wrong_method(allow),
             Self::Target => Problem::bad("path", "the target of the request is not a URI"),
-            Self::Host => Problem::bad("host", "send one Host header with HTTP/1.1"),
+            Self::Host => Problem::no_host(),
             Self::FromWebPage => {
                 let detail = "the check API is for programs, and this request is from a web page; call it from a server, or leave out the Origin header";
                 Problem::new(StatusCode::FORBIDDEN, detail).at("origin")

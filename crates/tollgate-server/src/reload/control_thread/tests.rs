@@ -98,7 +98,7 @@ struct Unneeded;
 
 impl ReloadTask for Unneeded {
     fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
-        unreachable!("nobody asks")
+        unreachable!("not called")
     }
 
     fn poll(&mut self) {}

@@ -162,7 +162,7 @@ fn a_swapped_link_in_the_middle_is_noticed() {
     version("..2026_01_02", "two");
     assert_eq!(looks(&mut file).as_deref(), Some("two"));
     fs::remove_dir_all(at("..2026_01_01")).unwrap();
-    assert_eq!(looks(&mut file), None, "the old folder was not what is read");
+    assert_eq!(looks(&mut file), None, "the file is not read from the old folder");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What can be changed, and that the engine follows.
+//! Changes by operators, and their effect on decisions.
 
 use super::{Desk, POLICY};
 use serde_json::{Value, json};
@@ -22,14 +22,14 @@ fn a_block_holds_for_its_key_until_it_is_lifted() {
     assert_eq!((blocked.status, &blocked.json()["limits"]), (200, &json!(["per-user"])));
     assert!(blocked.json()["blocked_until"].as_str().is_some());
     assert!(!desk.check(&[("user", "42")]));
-    assert!(desk.check(&[("user", "43")]), "nobody else is blocked");
+    assert!(desk.check(&[("user", "43")]), "no other user is blocked");
     let seen = desk.call("POST", "/v1/inspect", USER).json();
     let per_user = &seen["limits"][0];
     assert_eq!(per_user["blocked_until"], blocked.json()["blocked_until"]);
     let lifted = desk.call("POST", "/v1/unblock", USER);
     assert_eq!((lifted.status, lifted.json()), (200, json!({"limits": ["per-user"]})));
     assert!(desk.check(&[("user", "42")]));
-    // A reset lifts a block too.
+    // A reset also ends a block.
     desk.call("POST", "/v1/block", r#"{"attributes": {"user": "42"}, "for": "10m"}"#);
     desk.call("POST", "/v1/reset", USER);
     assert!(desk.check(&[("user", "42")]));
@@ -208,7 +208,7 @@ fn a_candidate_is_no_second_mode_of_its_limit() {
     assert_eq!((&cleared["before"], &cleared["after"]), (&json!("off"), &json!("enforce")));
 }
 
-/// The program makes limits for its own use, whose names nobody wrote.
+/// Limits that the program creates for its own use cannot be changed by name.
 #[test]
 fn limits_of_the_programs_own_cannot_be_named() {
     let desk = Desk::new();
@@ -284,7 +284,7 @@ fn of_two_blocks_the_later_one_is_told() {
     assert!(day.as_str() > hour.as_str());
 }
 
-/// The attributes say which key is meant, as those of a request do.
+/// The attributes identify the key, as those of a request do.
 #[test]
 fn one_of_several_keys_is_inspected_reset_and_blocked() {
     let desk = Desk::with(
@@ -308,9 +308,9 @@ fn one_of_several_keys_is_inspected_reset_and_blocked() {
         (&pair["key"], &pair["remaining"]),
         (&json!({"device": "d", "ip": "97.98.99.100"}), &json!(2))
     );
-    // The bytes of the user are those of the address.
+    // The user has the same bytes as the address.
     assert_eq!(desk.call("POST", "/v1/reset", by_user).json(), json!({"limits": ["tokens"]}));
-    assert!(!desk.check(&ip), "nobody else is reset");
+    assert!(!desk.check(&ip), "no other key is reset");
     assert!(spend(&user));
     let block = by_ip.replace("}}", "}, \"for\": \"10m\"}");
     assert_eq!(desk.call("POST", "/v1/block", &block).json()["limits"], json!(["tokens"]));

@@ -1,4 +1,4 @@
-//! Changes that something comes between.
+//! Changes that are interrupted.
 
 use super::{Desk, TOKEN, block_on};
 use bytes::Bytes;
@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tollgate::engine::GateSetup;
 
-/// A wait that takes longer than this never ends.
+/// A wait that takes longer than this counts as endless.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn call(desk: &Desk, method: &str, path: &str, body: &'static str) -> hyper::Response<Bytes> {
     let request = hyper::Request::builder()
         .method(method)
         .uri(path)
+        .header("host", "localhost")
         .header("authorization", format!("Bearer {TOKEN}"))
         .header("content-type", "application/json");
     let (head, ()) = request.body(()).unwrap().into_parts();
@@ -26,7 +27,7 @@ const MODE: (&str, &str, &str) = ("PUT", "/v1/limits/per-user/mode", r#"{"mode":
 fn a_call_that_is_given_up_is_a_change_all_the_same() {
     let desk = Desk::audited("aborted");
     block_on(async {
-        // The change waits for its line in the log, and then its caller leaves.
+        // The change waits for its line in the log, and then its caller disconnects.
         let given_up = tokio::time::timeout(Duration::ZERO, call(&desk, MODE.0, MODE.1, MODE.2));
         given_up.await.unwrap_err();
         let made = async {

@@ -1,7 +1,8 @@
-//! A page on the Internet whose name comes to resolve to this machine is not served.
+//! A public web page whose name resolves to this machine is refused.
 
 use super::{Desk, POLICY, TOKEN};
 use crate::exposition::Page;
+use hyper::{Request, Version};
 
 const PATHS: [(&str, &str); 5] = [
     ("GET", "/healthz"),
@@ -35,7 +36,23 @@ fn names_that_a_page_can_have_are_not_answered() {
     assert_eq!(page.value("tollgate_admin_denied_total", &[("reason", "host")]), Some(5.0));
 }
 
-/// Guesses from a page would make the operator's own address wait.
+/// HTTP/1.1 needs a `Host`; HTTP/1.0 does not.
+#[test]
+fn a_request_of_http_1_1_names_a_host() {
+    let desk = Desk::new();
+    for (path, version, status) in [
+        ("/metrics", Version::HTTP_11, 400),
+        ("http://localhost/metrics", Version::HTTP_11, 400),
+        ("/v1/policy", Version::HTTP_11, 400),
+        ("/metrics", Version::HTTP_10, 200),
+    ] {
+        let request = Request::builder().uri(path).version(version).body(()).unwrap();
+        let answer = desk.call_head(&request.into_parts().0, "192.0.2.1:5000", "");
+        assert_eq!(answer.status, status, "{path} {version:?}: {}", answer.text);
+    }
+}
+
+/// Token guesses from a web page must not lock out the operator's own address.
 #[test]
 fn tokens_that_a_page_tries_are_not_looked_at() {
     let desk = Desk::new();

@@ -13,6 +13,7 @@ mod socket;
 mod watch;
 
 use bytes::Bytes;
+use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use tollgate_server::node::Node;
 
 pub(crate) const TOKEN: &str = "s3cret-token";
 
-/// What the tests' policy is unless they have their own.
+/// The policy of tests that do not have their own.
 pub(crate) const POLICY: &str = r#"
 admin: {token: s3cret-token, audit: {file: /dev/null}}
 limits:
@@ -38,7 +39,7 @@ limits:
 tiers: {from: tier}
 "#;
 
-/// A node with its admin API, without sockets.
+/// A node with an admin API, without sockets.
 pub(crate) struct Desk {
     pub(crate) node: Arc<Node>,
     pub(crate) admin: Arc<Admin>,
@@ -46,7 +47,7 @@ pub(crate) struct Desk {
     folder: Option<PathBuf>,
 }
 
-/// A process that reloads what it is told.
+/// A process that reloads on request.
 #[derive(Default)]
 pub(crate) struct FakeControl {
     pub(crate) node: Mutex<Option<Arc<Node>>>,
@@ -95,7 +96,7 @@ impl PolicyControl for FakeControl {
     }
 }
 
-/// An answer, taken apart.
+/// A decoded answer.
 #[derive(Debug)]
 pub(crate) struct AdminAnswer {
     pub(crate) status: u16,
@@ -122,13 +123,12 @@ impl Desk {
         Self::build(policy, None)
     }
 
-    /// With an audit log in a folder of its own.
+    /// With an audit log in its own folder.
     pub(crate) fn audited(name: &str) -> Self {
         Self::audited_with(name, POLICY)
     }
 
-    /// With an audit log in a folder of its own, and a policy that writes it to /dev/null
-    /// otherwise.
+    /// With an audit log in its own folder, and a policy whose audit file is /dev/null.
     pub(crate) fn audited_with(name: &str, policy: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("tollgate-admin-{}-{name}", std::process::id()));
@@ -179,15 +179,21 @@ impl Desk {
         body: &str,
     ) -> AdminAnswer {
         let mut request = Request::builder().method(method).uri(path);
+        if fields.iter().all(|(name, _)| *name != "host") {
+            request = request.header("host", "localhost");
+        }
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        let (head, ()) = request.body(()).unwrap().into_parts();
-        let body = async || Ok(body.as_bytes().into());
-        take_apart(block_on(self.admin.answer(&head, peer.parse().unwrap(), body)))
+        self.call_head(&request.body(()).unwrap().into_parts().0, peer, body)
     }
 
-    /// Asks the engine, as a front end would: whether the request passes.
+    fn call_head(&self, head: &Parts, peer: &str, body: &str) -> AdminAnswer {
+        let body = async || Ok(body.as_bytes().into());
+        take_apart(block_on(self.admin.answer(head, peer.parse().unwrap(), body)))
+    }
+
+    /// Decides a request like a front end. Returns whether it is admitted.
     pub(crate) fn check(&self, attributes: &[(&str, &str)]) -> bool {
         let rules = self.node.gate.rules();
         let mut facts = rules.facts(Default::default());
@@ -210,7 +216,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // The node and the process that reloads it hold one another.
+        // The node and the process that reloads it reference each other.
         *self.control.node.lock().unwrap() = None;
         if let Some(folder) = &self.folder {
             let _ = std::fs::remove_dir_all(folder);

@@ -1,4 +1,4 @@
-//! Tokens at the end of a stream, limits that come from Envoy, and gRPC callers.
+//! Token costs at the end of a stream, inline limits from Envoy, and gRPC callers.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn what_a_stream_used_is_billed_when_it_is_through() {
     billed(400);
     assert_eq!(chat("5000"), 200, "600 are left, and what it costs shows afterwards");
     billed(5400);
-    assert_eq!(chat("1"), 429, "the bill was taken in full");
+    assert_eq!(chat("1"), 429, "the full cost was charged");
     assert_eq!(envoy.get("/chat", &[("x-account", "b"), ("x-cost", "1")]).status, 200);
 }
 

@@ -1,4 +1,5 @@
-//! What a client can send to make forward-auth answer neither allow nor deny, or the proxy crash.
+//! Client requests that must not make forward-auth answer neither allow nor deny, or crash the
+//! proxy.
 
 use super::program::{Program, app};
 use super::proxies::{changed, run_haproxy, run_nginx};
@@ -22,7 +23,7 @@ fn ask(served: &Served, parameters: &str, target: &str) -> Answer {
     super::ask(served, "GET", parameters, &lines)
 }
 
-/// A query that both the operator and the client may have written is nobody's.
+/// A query that mixes parameters of the operator and of the client is refused.
 #[test]
 fn a_client_that_repeats_the_parameters_is_denied() {
     let served = serve(POLICY);
@@ -40,8 +41,8 @@ fn a_client_that_repeats_the_parameters_is_denied() {
             (answer.status, answer.field("x-tollgate-decision"), answer.field("x-tollgate-reason"));
         assert_eq!(found, (status, Some("deny"), Some("parameters")), "{parameters} {target}");
     }
-    // Nothing was charged. What an operator cannot have written is the client's, as Caddy sends it;
-    // what the client did not write is the operator's.
+    // Nothing was charged. Parameters that an operator cannot have written are the client's, as
+    // Caddy sends them. Parameters that the client did not send are the operator's.
     for (parameters, target, left) in [
         ("?cost=100", "/x", 900),
         ("?cost=1&x=2", "/x?cost=1&x=2", 899),
@@ -71,7 +72,7 @@ fn a_malformed_head_is_denied() {
             assert_eq!(answer.field("x-tollgate-decision"), Some("deny"), "{answer:?}");
             assert_eq!(answer.field("x-tollgate-reason"), Some("head"), "{answer:?}");
         }
-        // Other paths are as they were.
+        // Answers for other paths do not change.
         let mut client = served.client();
         client.send(format!("GET /v1/forward-auths HTTP/1.1\r\nhost: x\r\n{lines}\r\n").as_bytes());
         let other = client.answer();
@@ -79,18 +80,24 @@ fn a_malformed_head_is_denied() {
     }
 }
 
-/// The status of a request through a proxy; `None` when it closes the connection without one.
+/// The status of a request through a proxy; `None` if the proxy closes the connection without an
+/// answer.
 fn status(proxy: &Program, lines: &str) -> Option<u16> {
+    status_of(proxy, "GET /x", lines)
+}
+
+fn status_of(proxy: &Program, request: &str, lines: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(proxy.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let head = format!("GET /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{lines}\r\n");
+    let head = format!("{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{lines}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).get(9..12)?.parse().ok()
 }
 
-/// Odd heads are refused, also where the file is changed so that requests pass without Tollgate.
+/// Malformed heads and targets without a path are refused, even if the proxy is set up to let
+/// requests pass without Tollgate.
 fn refuses(files: &[&str], command: impl Fn(&Path) -> Command) {
     let served = serve(&POLICY.replace("1000/", "2/"));
     let proxy = Program::start(files, (served.address, app()), command);
@@ -98,6 +105,11 @@ fn refuses(files: &[&str], command: impl Fn(&Path) -> Command) {
     for lines in odd_lines() {
         let found = status(&proxy, &lines);
         assert!(matches!(found, Some(400 | 429)), "{}: {found:?}", &lines[..20]);
+    }
+    for request in ["GET http://x", "GET http://x?a=1", "OPTIONS *", "CONNECT x:80"] {
+        let found = status_of(&proxy, request, "");
+        // nginx asks for `?a=1`, which is no target.
+        assert!(matches!(found, Some(400 | 403 | 405 | 429)), "{request}: {found:?}");
     }
     served.server.drain(Duration::ZERO);
     assert_eq!(status(&proxy, ""), Some(200), "without Tollgate");
@@ -111,7 +123,8 @@ fn nginx_refuses_odd_heads_and_passes_without_tollgate() {
     });
 }
 
-/// An answer without a decision, as another server in Tollgate's place would give, does not pass.
+/// An answer without a decision, such as that of another server on Tollgate's port, does not let
+/// the request pass.
 #[test]
 fn nginx_takes_no_answer_of_another_server_for_a_failure() {
     let command = |folder: &Path| {
@@ -122,6 +135,23 @@ fn nginx_takes_no_answer_of_another_server_for_a_failure() {
     let served = serve(POLICY);
     let proxy = Program::start(&["nginx.conf"], (served.address, app()), command);
     assert_eq!(status(&proxy, ""), Some(429));
+}
+
+/// HAProxy's Lua client gets an answer of Tollgate that is no decision about the request.
+#[test]
+fn haproxy_passes_nothing_on_an_answer_other_than_allow() {
+    for (policy, path) in [(POLICY, "/nowhere"), ("limits: []", "/v1/forward-auth")] {
+        let command = |folder: &Path| {
+            changed(folder, "haproxy.cfg", "http-request deny deny_status 500", "# ");
+            changed(folder, "haproxy.cfg", "/v1/forward-auth", path);
+            run_haproxy(folder)
+        };
+        let served = serve(policy);
+        let files = ["haproxy.cfg", "haproxy.lua"];
+        let proxy = Program::start(&files, (served.address, app()), command);
+        let found = status(&proxy, "");
+        assert!(matches!(found, Some(403 | 429)), "{path}: {found:?}");
+    }
 }
 
 #[test]

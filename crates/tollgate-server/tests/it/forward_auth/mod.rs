@@ -1,4 +1,4 @@
-//! Forward-auth: what proxies ask and are answered, and the proxies themselves.
+//! Forward-auth: the calls of proxies and their answers, and real proxies.
 
 mod hostile;
 mod kong;
@@ -20,7 +20,7 @@ limits:
   - {name: nothing, match: {path: /nothing}, rate: 0/min}
 "#;
 
-/// A question with these lines of its head.
+/// A call with these header lines.
 fn ask(served: &Served, method: &str, parameters: &str, lines: &str) -> Answer {
     let mut client = served.client();
     let question =
@@ -29,7 +29,7 @@ fn ask(served: &Served, method: &str, parameters: &str, lines: &str) -> Answer {
     client.answer()
 }
 
-/// Method, parameters, lines, status, decision, whether a wait is named.
+/// Method, parameters, header lines, status, decision, and whether there is a `Retry-After`.
 type Row = (&'static str, &'static str, &'static str, u16, &'static str, bool);
 
 const GET: &str = "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\n";
@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
         "deny",
         true,
     ),
-    // The client's host, method and path count, not the question's.
+    // The client's host, method and path count, not those of the call.
     (
         "GET",
         "",
@@ -138,7 +138,24 @@ const ROWS: &[Row] = &[
         "allow",
         false,
     ),
-    // What is no URI is escaped.
+    // Targets without a path.
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: http://h\r\nx-user-id: 1\r\n",
+        429,
+        "deny",
+        true,
+    ),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: OPTIONS\r\nx-forwarded-uri: *\r\nx-user-id: 1\r\n",
+        429,
+        "deny",
+        true,
+    ),
+    // Characters that a URI cannot have are escaped.
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /a|b\"<>{}\r\n", 200, "allow", false),
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /\u{e9}\r\n", 200, "allow", false),
     // One path in several spellings.
@@ -153,7 +170,7 @@ const ROWS: &[Row] = &[
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /%6eothing\r\n", 429, "deny", false),
     // Some services cut a segment at `;`, so the limits of both readings apply.
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing;x\r\n", 429, "deny", false),
-    // This may be another, as the service sees fit.
+    // Services may read this as another path.
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing/\r\n", 200, "allow", false),
     (
         "GET",
@@ -171,7 +188,7 @@ const ROWS: &[Row] = &[
         "allow",
         false,
     ),
-    // What some servers cut off and others do not is not let through.
+    // Some servers cut a path at `#`, so such paths are refused.
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /nothing#0\r\n", 400, "deny", false),
     ("GET", "", "x-forwarded-method: GET\r\nx-forwarded-uri: /?a#b\r\n", 400, "deny", false),
     (
@@ -190,7 +207,7 @@ const ROWS: &[Row] = &[
         "deny",
         false,
     ),
-    // Nor is a field that some servers take for one that counts.
+    // So is a header that some servers confuse with a counted one.
     (
         "GET",
         "",
@@ -223,7 +240,7 @@ const ROWS: &[Row] = &[
         "allow",
         false,
     ),
-    // A client's own query, which Caddy puts there, decides nothing.
+    // The client's own query, which Caddy appends, is ignored.
     (
         "GET",
         "?cost=0&policy=per-user&a=b",
@@ -241,10 +258,18 @@ const ROWS: &[Row] = &[
         "misconfigured",
         false,
     ),
-    // Mistakes.
+    // Invalid calls.
     ("GET", "", "", 403, "misconfigured", false),
     ("GET", "", "x-forwarded-method: GET\r\n", 403, "misconfigured", false),
     ("GET", "", "x-forwarded-uri: /\r\n", 403, "misconfigured", false),
+    (
+        "GET",
+        "",
+        "x-forwarded-method: GET\r\nx-forwarded-uri: h:80\r\n",
+        403,
+        "misconfigured",
+        false,
+    ),
     ("GET", "", "x-forwarded-method: \r\nx-forwarded-uri: /\r\n", 403, "misconfigured", false),
     ("GET", "", "x-forwarded-method: G T\r\nx-forwarded-uri: /\r\n", 403, "misconfigured", false),
     ("GET", "?policy=other", GET, 403, "misconfigured", false),
@@ -261,7 +286,7 @@ fn questions_are_answered() {
     for (method, parameters, lines, status, decision, waits) in ROWS {
         let at = format!("{method} {parameters} {lines:?}");
         let answer = match *method {
-            // There is no body to be read, whatever its length says.
+            // The body is ignored, whatever its length.
             "HEAD" => {
                 let mut client = served.client();
                 let head = format!(
@@ -291,13 +316,19 @@ fn questions_are_answered() {
     assert_eq!(asked.field("ratelimit-policy"), Some("\"per-user\";q=2;w=31622400"));
 }
 
-/// Lines, more lines, the reason, and the detail of the problem.
+/// Header lines, more header lines, the reason, and the detail of the problem.
 const AMBIGUOUS: &[(&str, &str, &str, &str)] = &[
     (
         "",
         "x-forwarded-method: GET\r\nx-forwarded-uri: /#x\r\n",
         "fragment",
         "the target has a fragment",
+    ),
+    (
+        "",
+        "x-forwarded-method: CONNECT\r\nx-forwarded-uri: h:80\r\n",
+        "connect",
+        "CONNECT opens a tunnel, whose requests are not counted",
     ),
     (GET, "x_user_id: 7\r\n", "alias", "the header x_user_id looks like one that counts"),
     (GET, "x-original-uri: /nothing\r\n", "target", "two headers name different targets"),
@@ -369,7 +400,7 @@ fn what_could_be_read_in_two_ways_says_so() {
     }
 }
 
-/// Headers that say the same twice say it once.
+/// Equal duplicates of a header count once.
 #[test]
 fn what_agrees_is_one() {
     let served = serve(TRUSTING);
@@ -384,12 +415,12 @@ fn what_agrees_is_one() {
         let answer = ask(&served, "GET", "", &format!("{GET}{more}"));
         assert_eq!(answer.status, 200, "{more}: {answer:?}");
     }
-    // A target that is no path names nothing.
+    // A target that is not a path is refused.
     let host = "x-forwarded-method: GET\r\nx-forwarded-uri: nothing\r\n";
     assert_eq!(ask(&served, "GET", "", host).field("x-tollgate-decision"), Some("misconfigured"));
 }
 
-/// With `match-all` the limits of every reading apply; with `pass` override headers do.
+/// With `match-all` the limits of every reading apply; with `pass` override headers are ignored.
 #[test]
 fn a_listener_may_accept_both() {
     let listen = "listen: {http: {address: '127.0.0.1:0', ambiguous_paths: match-all, override_headers: pass}}";
@@ -410,7 +441,7 @@ fn nobody_is_trusted_by_default() {
     assert!(answer.body.contains("trusted_proxies"), "{}", answer.body);
 }
 
-/// Candidates and the limits of shedders have names that nobody wrote.
+/// Candidates and limits of shedders cannot be named by callers.
 #[test]
 fn limits_of_the_programs_own_cannot_be_named() {
     let served = serve(
@@ -440,8 +471,7 @@ fn a_trusted_proxy_names_the_client() {
     }
 }
 
-/// The question as Traefik's ForwardAuth puts it: a GET, the client's own fields, and five that
-/// Traefik writes itself.
+/// The call of Traefik's ForwardAuth: a GET with the client's headers, and five headers of Traefik.
 #[test]
 fn traefik_is_understood() {
     let readme = include_str!("../../../../../docs/forward-auth/README.md");
@@ -460,7 +490,7 @@ fn traefik_is_understood() {
         let allowed = question("traefik");
         assert_eq!((allowed.status, &*allowed.body), (200, ""), "{allowed:?}");
     }
-    // Which goes to the client as it is.
+    // Traefik sends this answer to the client unchanged.
     let denied = question("traefik");
     assert_eq!(denied.status, 429);
     assert_eq!(denied.field("content-type"), Some("application/problem+json"));
@@ -468,7 +498,7 @@ fn traefik_is_understood() {
     assert_eq!(question("other").status, 200);
 }
 
-/// Good until the year 2100; its subject is 42.
+/// A token that is valid until the year 2100; its subject is 42.
 const TOKEN: &str = include_str!("../../../../tollgate-tower/src/token/tests/rs256.txt");
 const KEY: &str = include_str!("../../../../tollgate-tower/src/token/tests/rsa.pem");
 

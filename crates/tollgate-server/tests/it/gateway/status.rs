@@ -1,4 +1,4 @@
-//! Clients that ask for their own limits.
+//! Clients that query their own limits.
 
 use super::{Backend, Gateway, LONG, tls};
 use crate::http::Answer;
@@ -40,7 +40,7 @@ fn row(answer: &Answer, name: &str) -> Value {
     rows.iter().find(|row| row["name"] == name).expect(name).clone()
 }
 
-/// The `r` of a limit in the header `RateLimit`.
+/// The `r` of a limit in the `RateLimit` header.
 fn left(answer: &Answer, name: &str) -> u64 {
     let fields = answer.field("ratelimit").unwrap();
     let item = fields.split(", ").find(|item| item.starts_with(&format!("\"{name}\""))).unwrap();
@@ -55,7 +55,7 @@ fn it_says_what_the_headers_said_and_consumes_nothing() {
     for used in 1..=3 {
         let passed = gateway.get("/api/x", user);
         assert_eq!((passed.status, left(&passed, "per-user")), (200, 5 - used));
-        // By both ways through the gateway, and again: nothing changes.
+        // With and without a hop-by-hop header, and again: the figures do not change.
         for fields in [user.to_owned(), format!("{user}{LONG}"), user.to_owned()] {
             let asked = gateway.get(STATUS, &fields);
             assert_eq!(asked.status, 200);
@@ -68,7 +68,7 @@ fn it_says_what_the_headers_said_and_consumes_nothing() {
             assert!(row["reset_after"].as_f64().is_some_and(|after| after <= 3600.0));
         }
     }
-    assert_eq!(backend.seen().len(), 3, "nobody else is asked");
+    assert_eq!(backend.seen().len(), 3, "the gateway answers itself");
 }
 
 #[test]
@@ -133,8 +133,7 @@ fn what_is_not_disclosed_stays_so_and_tiers_count() {
     assert!(!vip.contains(&"per-user".to_owned()), "unlimited is not listed");
 }
 
-/// What would refuse a request for a missing attribute or a bad token is shown, as the refusal has
-/// it.
+/// A limit that refuses for a missing attribute or a bad token is shown as in the refusal.
 #[test]
 fn what_refuses_for_an_attribute_is_shown() {
     let file = "jwt: {keys: secret, algorithms: [HS256]}
@@ -175,7 +174,7 @@ fn it_is_limited_by_address() {
     let statuses: Vec<u16> = (0..61).map(|_| asked("192.0.2.1").status).collect();
     assert!(statuses[..60].iter().all(|status| *status == 200), "{statuses:?}");
     let mut refused = asked("192.0.2.1");
-    // A second may have passed meanwhile, in which one more may ask.
+    // A second may have passed, which admits one more request.
     for _ in 0..60 {
         if refused.status == 429 {
             break;
@@ -205,7 +204,7 @@ fn it_is_read_and_nothing_else() {
     let head = super::rest(&mut client);
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     assert!(head.contains("application/json"), "{head}");
-    // Others go on to the service.
+    // Other paths are forwarded.
     for path in ["/.well-known/ratelimit/", "/.well-known/ratelimits", "/x/.well-known/ratelimit"] {
         assert_eq!(gateway.get(path, "").status, 200, "{path}");
     }

@@ -1,4 +1,4 @@
-//! Files of envoyproxy/ratelimit, counted as it counts, or strictly.
+//! Files of envoyproxy/ratelimit, counted as in the original, or strictly.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn the_original_counts_refusals() {
     assert_eq!(ask(2), (true, 1));
     assert_eq!(ask(2), (false, 0));
     assert_eq!(ask(0), (false, 0), "a look passes only up to the limit");
-    assert_eq!(ask(1), (false, 0), "the refusal took what was left");
+    assert_eq!(ask(1), (false, 0), "the refusal was charged");
     let bob = |value| left(&node.ask("edge", vec![hits(user("bob"), value)]))[0];
     assert_eq!((bob(3), bob(0)), ((true, 0), (true, 0)), "and passes at it");
     let response = node.ask("edge", vec![user("cid"), user("ann")]);
@@ -104,7 +104,7 @@ fn quotas_refuse_together() {
     }
 }
 
-/// Looking at a quota that is over refuses no more than charging it does.
+/// A peek at an exhausted quota refuses no more requests than a charge does.
 #[test]
 fn a_quota_that_is_only_looked_at_refuses_nobody_alone() {
     for compat in ["envoy", "strict"] {

@@ -1,4 +1,4 @@
-//! The same on Redis, for several nodes.
+//! The gRPC front end of several nodes on one Redis.
 
 use super::*;
 use crate::nodes::Redis;
@@ -21,8 +21,8 @@ fn nodes(redis: &Redis, compat: &str) -> [Node; 2] {
     [(); 2].map(|()| Node::start(&rest, &[("edge.yaml", FILE)]))
 }
 
-/// Statuses of a call to one of the nodes. No deadline passes on a clock that stands still, which
-/// it does as long as a thread is busy: on a loaded machine 15 ms are soon over.
+/// The statuses of a call to one of the nodes. Tokio's time stands still while a blocking task
+/// runs, so no deadline passes: on a loaded machine 15 ms are too short.
 fn ask(nodes: &[Node; 2], turn: usize, descriptors: Vec<RateLimitDescriptor>) -> Vec<(bool, u32)> {
     let service = RateLimitService::new(nodes[turn % 2].running.node().clone());
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -74,6 +74,6 @@ fn nodes_count_together_strictly() {
     let turns: Vec<_> = (0..3).map(|turn| ask(&nodes, turn, brought())[0]).collect();
     assert_eq!(turns, [(true, 1), (true, 0), (false, 0)]);
     let bill = |value| vec![hits(descriptor(&[("account", "a")]), value)];
-    assert!(ask(&nodes, 0, bill(25))[0].0, "taken in full");
+    assert!(ask(&nodes, 0, bill(25))[0].0, "the full cost is charged");
     assert!(!ask(&nodes, 1, bill(0))[0].0);
 }

@@ -31,7 +31,7 @@ fn a_reservation_carries_its_slots_and_settle_reports() {
     let end = |op: &str, body: String| served.post(&format!("/v1/{op}"), &body);
     let first = reserve().json();
     assert_eq!(first["allowed"], true, "{first}");
-    // The node has one slot: this one waits, is shed, and its reservation is cancelled.
+    // The node has one slot: this request waits, is shed, and its reservation is cancelled.
     let shed = reserve();
     assert_eq!((shed.status, shed.field("x-tollgate-source")), (503, Some("shed")));
     assert!(shed.json().get("reservation").is_none(), "{}", shed.body);
@@ -56,8 +56,27 @@ fn a_reservation_carries_its_slots_and_settle_reports() {
     assert_eq!(end("settle", report).status, 200);
     let next = reserve().json();
     assert_eq!(next["allowed"], true, "the slot is free: {next}");
-    assert_eq!(next["limits"][0]["remaining"], 6, "what was shed was given back: {next}");
+    assert_eq!(next["limits"][0]["remaining"], 6, "the shed request was refunded: {next}");
     let id = next["reservation"].as_str().unwrap();
     assert_eq!(end("cancel", format!(r#"{{"reservation": "{id}"}}"#)).status, 200);
     assert_eq!(reserve().status, 200);
+}
+
+/// A trusted peer may name any class, as at the gateway and in forward-auth.
+#[test]
+fn only_a_trusted_caller_raises_the_class_of_a_check() {
+    const CLASSES: &str =
+        "classes: [{name: critical, match: {path: /pay}}, {name: batch, default: true}]
+shed: {fleet: {capacity: 2, reserve: {critical: 100%}, assume: 1h}, lower_by: class}
+limits: [{name: a, rate: 9/min}]";
+    for (trusted, raised) in [("[127.0.0.0/8]", 200), ("[192.0.2.0/24]", 503)] {
+        let served = serve(&format!("trusted_proxies: {trusted}\n{CLASSES}"));
+        let check = |attributes: &str| {
+            served.post("/v1/check", &format!(r#"{{"attributes": {{{attributes}}}}}"#)).status
+        };
+        assert_eq!(check(r#""path": "/x""#), 503, "batch has no share");
+        assert_eq!(check(r#""path": "/x", "class": "critical""#), raised, "{trusted}");
+        assert_eq!(check(r#""path": "/pay", "class": "batch""#), 503, "{trusted}");
+        assert_eq!(check(r#""path": "/pay", "class": "other""#), 200, "{trusted}");
+    }
 }

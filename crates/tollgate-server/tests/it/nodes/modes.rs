@@ -1,4 +1,4 @@
-//! Modes that operators set for all nodes: through the store, and kept when it is gone.
+//! Mode overrides for all nodes: set through the store, and kept while it is down.
 
 use super::{Member, Redis, body};
 use crate::http::{Answer, Client};
@@ -22,7 +22,7 @@ fn until(holds: impl FnMut() -> bool) {
     assert!(wait_until(Duration::from_secs(30), holds));
 }
 
-/// Nodes of one store, each with an audit log of its own.
+/// Nodes of one store, each with its own audit log.
 struct Fleet {
     redis: Redis,
     logs: Vec<PathBuf>,
@@ -61,7 +61,7 @@ impl Fleet {
         self.members.iter().for_each(|member| until(|| mode_of(member, limit) == mode));
     }
 
-    /// The lines of a node's audit log, as what was done to which limit.
+    /// The lines of a node's audit log: each action and its limit.
     fn recorded(&self, node: usize) -> Vec<(String, String)> {
         let lines = lines(&self.logs[node]);
         let word = |value: &Value| value.as_str().unwrap().to_owned();
@@ -89,7 +89,7 @@ fn call(member: &Member, method: &str, target: &str, body: &str) -> Answer {
     send(member, method, target, body).answer()
 }
 
-/// A call whose answer is not read yet.
+/// A call whose answer was not read yet.
 fn send(member: &Member, method: &str, target: &str, body: &str) -> Client {
     let mut client = member.client(Front::Admin);
     client.send(
@@ -143,7 +143,7 @@ fn a_mode_set_at_one_node_is_in_force_on_all_and_recorded_on_each() {
     for node in 0..3 {
         let done = ["mode.set", "mode.clear"].map(|what| (what.to_owned(), "a".to_owned()));
         assert_eq!(fleet.recorded(node), done);
-        assert_eq!(policy(&fleet.members[node]).get("overrides"), None);
+        assert_eq!(policy(&fleet.members[node])["overrides"], json!([]));
     }
 }
 
@@ -188,7 +188,7 @@ fn modes_outlive_nodes_and_wait_for_limits() {
     let mut fleet = Fleet::start(1);
     fleet.put(0, "/v1/limits/a/mode", "off");
     fleet.members.clear();
-    // A node with another file, then one that has the limit.
+    // A node whose policy lacks the limit, and then a node whose policy has it.
     fleet.add("limits: [{name: other, rate: 1/s}]\n");
     let listed = policy(&fleet.members[0])["overrides"][0].clone();
     assert_eq!((&listed["name"], &listed["in_effect"]), (&json!("a"), &json!(false)));
@@ -256,7 +256,7 @@ fn a_reload_keeps_the_modes_of_the_fleet() {
 #[test]
 fn a_mode_that_cannot_be_recorded_is_not_in_force_until_it_can() {
     let mut fleet = Fleet::start(1);
-    // A folder that is gone: the log can be opened at the start, and not afterwards.
+    // A folder that is removed: the log can be opened at the start, but not afterwards.
     let folder = fleet.logs[0].with_extension("folder");
     std::fs::create_dir_all(&folder).unwrap();
     let log = folder.join("audit.jsonl");

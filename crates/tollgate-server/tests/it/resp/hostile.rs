@@ -1,4 +1,4 @@
-//! Clients that do not mean well, or do not know better.
+//! Hostile and mistaken clients.
 
 use super::{RespServer, command};
 use std::io::Write;
@@ -23,14 +23,14 @@ fn what_is_no_command_is_answered_and_ends_the_connection() {
         let mut client = served.client();
         client.send(b"PING\r\n");
         client.send(bytes);
-        // What came before it is answered, and nothing of what comes after.
+        // Commands before the error are answered, and commands after it are not.
         let _ = client.stream.write_all(b"PING\r\n");
         assert_eq!(client.rest(), format!("+PONG\r\n-ERR Protocol error: {why}\r\n"));
     }
     assert_eq!(served.client().line("PING"), "PONG");
 }
 
-/// A page in a browser can have it send anything after a head of its own.
+/// A web page can make a browser send any bytes after an HTTP head.
 #[test]
 fn http_is_cut_off_at_its_head() {
     let served = RespServer::new("");
@@ -54,20 +54,20 @@ fn the_largest_argument_passes_and_one_more_byte_does_not() {
     assert_eq!(client.rest(), "-ERR Protocol error: invalid bulk length\r\n");
 }
 
-/// A client that sends and never reads waits; the others do not.
+/// A client that sends and never reads is paused; other clients are not affected.
 #[test]
 fn a_client_that_does_not_read_holds_up_only_itself() {
     let served = RespServer::new("");
     let mut deaf = served.client();
     deaf.stream.set_write_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
     let commands = command(&["COMMAND"]).repeat(2000);
-    // Once the answers have nowhere to go nothing more is read, and this ends.
+    // Once the reply buffers are full, the server reads no more, and this write fails.
     let refused = (0..10_000).any(|_| deaf.stream.write_all(&commands).is_err());
-    assert!(refused, "everything was taken in");
+    assert!(refused, "the server read everything");
     assert_eq!(served.client().line("PING"), "PONG");
 }
 
-/// Commands that never end hold so much memory and no more, and do not keep others from theirs.
+/// Endless commands have a memory limit, and do not affect other clients.
 #[test]
 fn parts_of_commands_have_an_end_together() {
     let served = RespServer::new("");
@@ -79,22 +79,21 @@ fn parts_of_commands_have_an_end_together() {
         let _ = client.stream.write_all(&part);
         waiting.push(client);
     }
-    // Sixteen megabytes are some 280 of them on each worker; at least one that came later is told
-    // so.
+    // Sixteen megabytes are some 280 of them on each worker; at least one later command is refused.
     let workers = thread::available_parallelism().map_or(1, usize::from);
     if workers <= 3 {
         for client in &mut waiting {
             client.stream.set_nonblocking(true).unwrap();
             told += usize::from(client.fill() > 0);
         }
-        assert!(told > 0, "nobody was turned away");
+        assert!(told > 0, "no client was refused");
     }
     assert_eq!(served.client().line("PING"), "PONG");
     let answer = served.client().ask(&["ECHO", &"a".repeat(500)]).line();
     assert_eq!(answer.len(), 500);
 }
 
-/// Half of a command and then the end of it is no command.
+/// A truncated command is not run.
 #[test]
 fn a_half_closed_connection_is_answered_and_closed() {
     let served = RespServer::new("");
@@ -111,7 +110,7 @@ fn thousands_of_empty_commands_are_nothing() {
     assert_eq!(client.line("PING"), "PONG");
 }
 
-/// Nothing that the callers choose is kept for ever, and there are always numbers for the policy.
+/// Parameters chosen by callers are not kept for ever, and ids remain for the policy.
 #[test]
 fn numbers_that_are_never_the_same_are_decided_all_the_same() {
     let served = RespServer::new("limits: [{name: a, rate: 5/min, algorithm: gcra}]");

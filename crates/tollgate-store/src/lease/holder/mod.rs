@@ -20,6 +20,8 @@ pub struct Lease {
     ledger: u64,
     /// The summary of the book in the last reply (I7).
     summary: BookSummary,
+    /// The number of the last call that was answered to this holder.
+    last_call: u64,
     /// The instant from which the store may have dropped the ledger.
     ledger_expires_us: u64,
     /// The instant from which the ledger makes no difference.
@@ -100,6 +102,7 @@ impl Lease {
             holder,
             ledger: 0,
             summary: BookSummary::default(),
+            last_call: 0,
             ledger_expires_us: 0,
             ledger_counts_until_us: 0,
             granted: 0,
@@ -328,6 +331,7 @@ impl Lease {
             acknowledged: self.returned_acknowledged,
             return_at_us: self.return_at_us.min(tollgate_core::MAX_US),
             summary: self.summary,
+            last_call: self.last_call,
         }
     }
 
@@ -351,6 +355,17 @@ impl Lease {
         reply: &LedgerReply,
         new_holder: Holder,
     ) -> RenewalResult {
+        self.take_reply((terms, now_us), number, reply, new_holder, true)
+    }
+
+    fn take_reply(
+        &mut self,
+        (terms, now_us): (&LeaseTerms, u64),
+        number: u64,
+        reply: &LedgerReply,
+        new_holder: Holder,
+        is_valid: bool,
+    ) -> RenewalResult {
         let Some(request) = self.in_flight.take_if(|request| request.number == number) else {
             return RenewalResult::default();
         };
@@ -367,15 +382,16 @@ impl Lease {
         if !own {
             return result;
         }
+        self.last_call = reply.summary.calls;
         if reply.granted > self.granted {
             result.granted = reply.granted - self.granted;
             self.granted = reply.granted;
+            let (units, granted_us) = (result.granted, reply.oldest_grant_us);
             let expires_us = request.sent_us + shortest_local_us(reply.usable_us);
-            self.add_grant(Grant {
-                units: result.granted,
-                expires_us,
-                granted_us: reply.oldest_grant_us,
-            });
+            match is_valid {
+                true => self.add_grant(Grant { units, expires_us, granted_us }),
+                false => self.queue_return(units, granted_us),
+            }
             self.expire(now_us);
             self.ask_not_before_us = now_us;
             self.demand.cap_target(self.spendable(now_us));
@@ -420,7 +436,7 @@ impl Lease {
         self.holder = holder;
         (self.ledger, self.granted, self.spent, self.returned) = (0, 0, 0, 0);
         (self.returned_acknowledged, self.return_at_us, self.grant_count) = (0, u64::MAX, 0);
-        self.summary = BookSummary::default();
+        (self.summary, self.last_call) = (BookSummary::default(), 0);
     }
 
     /// Starts again as `holder`, but keeps its knowledge of the ledger.
@@ -437,12 +453,24 @@ impl Lease {
         (reply.granted > known).then_some(request.sent_us)
     }
 
-    /// Discards a reply of a store that may have lost writes. The units in it stay counted in the
-    /// store, for a holder that makes no further request.
-    pub fn discard_reply(&mut self, number: u64, new_holder: Holder) {
+    /// Returns the units of a reply from a store that may have lost writes. If the store has begun
+    /// another ledger, the holder keeps its knowledge of the lost one. Then the units stay counted
+    /// in the store, for a holder that makes no further request.
+    pub fn discard_reply(
+        &mut self,
+        terms: &LeaseTerms,
+        now_us: u64,
+        number: u64,
+        reply: &LedgerReply,
+        new_holder: Holder,
+    ) -> RenewalResult {
+        if self.ledger == 0 || self.ledger == reply.ledger {
+            return self.take_reply((terms, now_us), number, reply, new_holder, false);
+        }
         if self.in_flight.take_if(|request| request.number == number).is_some() {
             self.replace_holder(new_holder);
         }
+        RenewalResult::default()
     }
 }
 

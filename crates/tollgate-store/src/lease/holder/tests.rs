@@ -94,7 +94,7 @@ fn what_a_refused_request_spent_comes_back_with_its_own_end() {
 #[test]
 fn a_window_is_remembered_to_its_end_and_a_bucket_as_long_as_it_is_kept() {
     let mut lease = ten();
-    let ask = lease.start_request(&terms(), 751_000, (1, false), 2, holder(3));
+    let ask = lease.start_request(&terms(), 1_503_000, (1, false), 2, holder(3));
     assert_eq!((ask.holder, ask.ledger, ask.known_granted), (holder(1), 7, 10));
     let rate = Rate::try_new(1_000, 1_000_000).unwrap();
     let params = LimitParams::Gcra(tollgate_core::algorithm::Gcra::try_new(rate, None).unwrap());
@@ -102,7 +102,7 @@ fn a_window_is_remembered_to_its_end_and_a_bucket_as_long_as_it_is_kept() {
     let mut lease = Lease::new(holder(1), 0);
     lease.start_request(&terms, 1_000, (1, false), 1, holder(2));
     lease.apply_reply(&terms, 2_000, 1, &reply(7, 10), holder(2));
-    let ask = lease.start_request(&terms, 751_000, (1, false), 2, holder(3));
+    let ask = lease.start_request(&terms, 1_503_000, (1, false), 2, holder(3));
     assert_eq!((ask.holder, ask.ledger, ask.known_granted), (holder(3), 7, 0));
     lease.request_failed(2);
     let ask = lease.start_request(&terms, 9_000_000, (1, false), 3, holder(4));

@@ -17,7 +17,7 @@ const _: () = assert!(SHARD_BITS == crate::memory::params_registry::PARAMS_ID_BI
 pub(crate) const HOME_BITS: u32 = 22;
 
 /// A shard, and the hash that tells a key's cell there from others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CellAddress {
     pub(crate) shard: usize,
     hash: u64,

@@ -164,6 +164,9 @@ async fn decide(
             }
             match pending.answer(reply) {
                 Ok(()) => server.record_success(&call),
+                Err(error) if error.kind == StoreErrorKind::Rejected => {
+                    server.record_refusal(&call, &error);
+                }
                 Err(error) => server.record_failure(&error),
             }
             Ok(true)

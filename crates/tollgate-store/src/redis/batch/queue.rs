@@ -1,7 +1,7 @@
 //! Requests that wait for a connection, grouped into the batches that decide them.
 
 use super::fast_batch::read_single_reply;
-use super::rows::{DecideReply, replay_rows};
+use super::rows::{DecideReply, other_data, replay_rows};
 use super::{Batch, DecideRequest, DecideRequests};
 use crate::redis::client::connection::ScriptCall;
 use crate::sync::lock_mutex;
@@ -20,6 +20,8 @@ use tokio::task::yield_now;
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 /// Limit of charges per call, far below the number of arguments that Lua can unpack.
 const BATCH_CHARGES_MAX: usize = 2_048;
+/// Below this many requests, a call costs Redis more for its wake-up than for its decisions.
+const SMALL_BATCH_REQUESTS: usize = 16;
 /// Limit of batches that one connection sends together, each for one slot.
 const BATCHES_PER_SEND_MAX: usize = 16;
 
@@ -145,21 +147,39 @@ impl Queue {
         let enough = enough.clamp(1, BATCH_REQUESTS_MAX);
         loop {
             let woken = wakes.notified();
-            if lock_mutex(&self.waiting).requests < enough {
+            if self.requests() < enough {
                 woken.await;
                 continue;
             }
             if self.lingers {
                 // If this connection is lost meanwhile, another one takes the requests.
                 wakes.notify_one();
-                // The runtime polls its sockets before this task runs again.
-                yield_now().await;
+                self.linger().await;
             }
             let popped = self.pop(enough);
             if !popped.is_empty() {
                 return popped;
             }
         }
+    }
+
+    /// Waits until the runtime has polled its sockets, and again while the poll brought requests to
+    /// a small batch. Each repetition needs a new request, so their number is bounded.
+    async fn linger(&self) {
+        let mut before = self.requests();
+        loop {
+            // The runtime polls its sockets before this task runs again.
+            yield_now().await;
+            let now = self.requests();
+            if now <= before || now >= SMALL_BATCH_REQUESTS {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    fn requests(&self) -> usize {
+        lock_mutex(&self.waiting).requests
     }
 
     /// Wakes an idle and a busy connection. With one signal for both, a busy connection could take
@@ -288,7 +308,8 @@ impl PendingBatch {
         }
     }
 
-    /// Sends each caller the answers to its requests, or the error. Returns the error too.
+    /// Sends each caller the answers to its requests, or the error. Returns the error too, also if
+    /// only some keys hold other data.
     pub(crate) fn answer(self, reply: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
         let replayed = reply.and_then(|reply| {
@@ -299,13 +320,13 @@ impl PendingBatch {
         let mut all = all.into_iter();
         for waiter in self.waiters {
             let rows = match &replayed {
-                Ok(()) => Ok(all.by_ref().take(waiter.requests).collect()),
+                Ok(_) => decided(all.by_ref().take(waiter.requests).collect()),
                 Err(error) => Err(error.clone()),
             };
             // The caller may be gone.
             let _ = waiter.reply.send(rows);
         }
-        replayed
+        if replayed? { Ok(()) } else { Err(other_data()) }
     }
 
     /// Sends each caller the error.
@@ -346,6 +367,13 @@ impl PendingBatch {
     pub(crate) fn requests(&self) -> usize {
         self.batch.requests.len()
     }
+}
+
+/// The rows of a caller; an error if no charge was decided.
+fn decided(rows: BatchRows) -> Result<BatchRows, StoreError> {
+    let mut all = rows.iter().flat_map(|(_, rows)| rows).peekable();
+    let has_charges = all.peek().is_some();
+    if has_charges && all.all(|row| row.failure().is_some()) { Err(other_data()) } else { Ok(rows) }
 }
 
 /// The limit of waiting requests, shared by all queues of one Redis server.

@@ -95,7 +95,7 @@ pub(crate) struct StoredCell {
     pub(crate) block_us: u64,
 }
 
-/// The first byte of a value with a block or a penalty in front of its state.
+/// The first byte of a value with a block, a penalty or a reset in front of its state.
 const CELL_HEADER: u8 = 127;
 
 impl StoredCell {
@@ -107,6 +107,8 @@ impl StoredCell {
             cell.block_us = block.iter().fold(0, |us, byte| us << 8 | u64::from(*byte));
             let (&length, head) = head.split_first()?;
             let (text, state) = head.split_at_checked(length.into())?;
+            // Only scripts, which apply give-backs, use the instant of a reset.
+            let text = text.split(|byte| *byte == b'@').next()?;
             if !text.is_empty() {
                 cell.penalty = Some(lua::decode_penalty(text)?);
             }
@@ -145,12 +147,14 @@ pub(crate) fn expiry_log_outcome(params: &LimitParams, packed: &[u8]) -> Option<
     Some(outcome)
 }
 
-/// Computes the rows of every request, in order, and passes them to `answer`.
+/// Computes the rows of every request, in order, and passes them to `answer`. Charges whose keys
+/// hold other data get failed rows, and have no part in the verdict. Returns whether there are no
+/// such charges.
 pub(crate) fn replay_rows(
     batch: &Batch,
     reply: &DecideReply,
     mut answer: impl FnMut(bool, &[Answer]),
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let mut replay = RowReplay {
         batch,
         now_us: reply.now_us,
@@ -158,16 +162,22 @@ pub(crate) fn replay_rows(
         values: &reply.values,
         outcomes: reply.outcomes.iter(),
     };
-    let mut rows = Vec::new();
+    let (mut rows, mut all_readable) = (Vec::new(), true);
     for (index, (intent, charges)) in batch.live_requests().enumerate() {
         rows.clear();
         let admitted = replay.request(intent, charges, &mut rows).ok_or_else(invalid_reply)?;
         if reply.verdicts.get(index) != Some(&if admitted { b'1' } else { b'0' }) {
             return Err(invalid_reply());
         }
+        all_readable &= rows.iter().all(|row| row.failure().is_none());
         answer(admitted, &rows);
     }
-    Ok(())
+    Ok(all_readable)
+}
+
+/// The error of a key whose data is not the limit's state.
+pub(crate) fn other_data() -> StoreError {
+    StoreError::new(StoreErrorKind::Rejected, "a key holds other data")
 }
 
 pub(crate) fn invalid_reply() -> StoreError {
@@ -192,10 +202,13 @@ impl RowReplay<'_> {
         let mut verdicts = GroupVerdicts::ADMITTED;
         for charge in charges {
             let row = self.decide_alone(charge, intent)?;
-            verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
+            if row.failure().is_none() {
+                verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
+            }
             rows.push(row);
         }
-        for (charge, row) in charges.iter().zip(rows) {
+        let decided = charges.iter().zip(rows).filter(|(_, row)| row.failure().is_none());
+        for (charge, row) in decided {
             match charge.mode.owed().filter(|_| intent == Intent::Take) {
                 Some(units) => self.charge_debt(charge, row, units)?,
                 None => self.finish(charge, row, intent, verdicts.charges(charge.mode))?,
@@ -210,9 +223,11 @@ impl RowReplay<'_> {
         let params = &self.batch.tables.params[charge.params];
         if self.cells[charge.key].is_none() {
             let value = self.values.get(charge.key)?.as_deref();
-            self.cells[charge.key] = Some(StoredCell::read(params, value)?);
+            self.cells[charge.key] = StoredCell::read(params, value);
         }
-        let cell = self.cells[charge.key].as_mut()?;
+        let Some(cell) = self.cells[charge.key].as_mut() else {
+            return Some(Answer::failed(other_data().kind));
+        };
         params.redate(&mut cell.state, self.now_us);
         let blocked_us = self.blocked_for_us(charge);
         let mut answer = if is_expiry_log(params) {

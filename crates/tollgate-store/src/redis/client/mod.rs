@@ -16,7 +16,8 @@ use super::batch::queue::{BatchRows, BatchScope, PendingBatch, ReplyReceiver};
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
 use super::cluster::{Cluster, group_by_slot, slot_of};
 use super::key::KeyNamer;
-use super::script::Script;
+use super::script::msgpack::array;
+use super::script::{self, Script};
 use super::sentinel::Sentinels;
 use super::{RedisOptions, Status};
 use crate::{BoxedReply, StoreError, StoreErrorKind};
@@ -248,19 +249,26 @@ impl Servers {
         }
     }
 
-    /// Removes keys of one slot.
-    pub(crate) async fn unlink(&self, slot: u16, names: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        // While a slot migrates, its keys are on two servers, and no command may use both.
-        let commands: Vec<Vec<_>> = match &self.kind {
+    /// Resets states of one slot.
+    pub(crate) async fn reset_states(
+        &self,
+        slot: u16,
+        names: Vec<Vec<u8>>,
+        now_us: Option<u64>,
+    ) -> Result<(), StoreError> {
+        // While a slot migrates, its keys are on two servers, and no call may use both.
+        let calls: Vec<Vec<_>> = match &self.kind {
             ServerTopology::One(_) => vec![names],
             ServerTopology::Cluster(_) => names.into_iter().map(|name| vec![name]).collect(),
         };
-        let unlink = |names: Vec<Vec<u8>>| async move {
-            let mut unlink = redis::cmd("UNLINK");
-            unlink.arg(names);
-            self.command(slot, &unlink).await
+        let reset = |names: Vec<Vec<u8>>| async move {
+            let mut tables = ScriptTables::default();
+            for name in names {
+                tables.key_index_of(name);
+            }
+            self.call(slot, &script::RESET, &tables, array(&[]), now_us).await
         };
-        futures_util::future::try_join_all(commands.into_iter().map(unlink)).await.map(drop)
+        futures_util::future::try_join_all(calls.into_iter().map(reset)).await.map(drop)
     }
 
     /// Runs a command other than a script, for keys of one slot.

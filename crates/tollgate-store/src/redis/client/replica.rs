@@ -62,7 +62,8 @@ impl Server {
         let answered = replay_rows(&pending.batch, &decided.ok()?, |admitted, answers| {
             rows = Some((admitted, answers.iter().copied().collect()));
         });
-        answered.ok().and(rows)
+        // The primary answers for keys with other data.
+        rows.filter(|_| matches!(answered, Ok(true)))
     }
 
     /// The connection to a replica, if there is one. Starts a search or check in the background.

@@ -6,15 +6,16 @@ use crate::redis::RedisStore;
 use crate::redis::batch::ScriptTables;
 use crate::redis::client::Servers;
 use crate::redis::key::grant_book_key;
-use crate::redis::script::Script;
 use crate::redis::script::msgpack::array;
+use crate::redis::script::{RESET_STATES, Script};
 use futures_util::stream::{self, StreamExt};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Removes a key's state and empties its ledger.
-static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
+/// Resets a key's state and empties its ledger.
+static CLEAR: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([crate::lease::CLEAR_LUA, RESET_STATES]));
 
 /// Limit of calls in flight.
 const RETURNS_IN_FLIGHT_MAX: usize = 64;
@@ -49,13 +50,18 @@ impl Leases {
 }
 
 impl RedisStore {
-    /// Removes the states of a key, and empties its ledgers.
-    pub(crate) async fn clear(&self, slot: u16, names: &[Vec<u8>]) -> Result<(), StoreError> {
+    /// Resets the states of a key, and empties its ledgers.
+    pub(crate) async fn clear(
+        &self,
+        slot: u16,
+        names: &[Vec<u8>],
+        now_us: Option<u64>,
+    ) -> Result<(), StoreError> {
         let clear = |name: &Vec<u8>| {
             let mut tables = ScriptTables::default();
             tables.key_index_of(grant_book_key(name));
             tables.key_index_of(name.clone());
-            async move { self.servers.call(slot, &CLEAR, &tables, array(&[]), None).await.map(drop) }
+            async move { self.servers.call(slot, &CLEAR, &tables, array(&[]), now_us).await.map(drop) }
         };
         futures_util::future::try_join_all(names.iter().map(clear)).await.map(drop)
     }

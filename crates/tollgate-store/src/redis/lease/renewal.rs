@@ -155,9 +155,13 @@ impl Leases {
                     stats.rollbacks += u64::from(result.rolled_back);
                     return;
                 }
-                Ok(_) => {
+                Ok(reply) => {
+                    let RenewalRequest { terms, number, .. } = &renewal;
                     entry.is_grant_discarded = true;
-                    entry.lease.discard_reply(renewal.number, new_holder);
+                    let lease = &mut entry.lease;
+                    let result = lease.discard_reply(terms, now_us, *number, &reply, new_holder);
+                    stats.granted += result.granted;
+                    stats.returned += result.returned;
                     stats.stranded += entry.lease.take_stranded();
                 }
                 Err(_) => {

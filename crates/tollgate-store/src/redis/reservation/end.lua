@@ -4,8 +4,8 @@
 -- The record is the last of KEYS. ARGV[5] is a list: the body that the changes belong to; a list of
 -- the end and for how long it can be repeated; and the changes, as in changes.lua.
 --
--- Returns the end that counts, whether it is this one (1), and its answer; or nothing, if there is
--- no such reservation.
+-- Returns the end that counts, the record's expiry and the milliseconds until then, and the answer;
+-- or nothing, if there is no such reservation.
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])
@@ -14,10 +14,13 @@ local record = live(redis.call('GET', name), now)
 if not record or body_of(record) ~= given[1] then
   return false
 end
+local function ended(ends, expires, reply)
+  return { digits(ends), digits(expires), digits(math.ceil((expires - now) / 1000)), reply }
+end
 if has_ended(record) then
   local size = struct.unpack('>I4', record, 16)
   local reply = cmsgpack.unpack(string.sub(record, 20, 19 + size))
-  return { digits((struct.unpack('>I7', record, 9))), 0, reply }
+  return ended(struct.unpack('>I7', record, 9), struct.unpack('>I7', record, 2), reply)
 end
 local ends = given[2][1]
 local reply = apply(now, ttl_margin, limits_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
@@ -26,4 +29,4 @@ local expires = max(struct.unpack('>I7', record, 2), now + given[2][2])
 local head = 'E' .. struct.pack('>I7I7I4', expires, ends, #packed)
 local left = digits(math.ceil((expires - now) / 1000) + ttl_margin)
 redis.call('SET', name, head .. packed .. given[1], 'PX', left)
-return { digits(ends), 1, reply }
+return ended(ends, expires, reply)

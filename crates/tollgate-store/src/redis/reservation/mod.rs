@@ -1,14 +1,14 @@
 //! Reservations: records in Redis that any node can end.
 //!
 //! A record has hashed keys and the caller's note. If all keys are in one slot, one script ends the
-//! record and applies its changes. In a cluster they may be in several slots. Then new debts are
-//! charged first, the record is closed, and units are given back last. A failure in between loses
-//! charged units, so it never admits too much.
+//! record and applies its changes. In a cluster they may be in several slots. Then the record is
+//! closed first, which decides between different ends. Each slot applies its changes together with
+//! a marker, so that a repeated end changes only the slots that it has not reached yet.
 
 mod rows;
 
 use super::RedisStore;
-use super::adjust::{self, ChangeBatch};
+use super::adjust::{self, ApplyOnce, ChangeBatch};
 use super::batch::rows::{AdjustReply, invalid_reply};
 use super::batch::{NamedCharge, ScriptTables};
 use super::cluster::slot_of;
@@ -29,6 +29,9 @@ static FIND: LazyLock<Script> =
 /// Saves the rows of a reservation's end.
 static SAVE: LazyLock<Script> =
     LazyLock::new(|| Script::any_state([RECORD, include_str!("save.lua")]));
+/// Applies changes of an end in one slot, unless a marker says that it has.
+pub(super) static ONCE: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state([CHANGES, include_str!("once.lua")]));
 static END: LazyLock<Script> =
     LazyLock::new(|| Script::any_state([CHANGES, RECORD, include_str!("end.lua")]));
 
@@ -37,6 +40,16 @@ struct StoredReservation {
     name: Vec<u8>,
     body: Vec<u8>,
     has_ended: bool,
+}
+
+/// A record that has ended.
+struct ClosedRecord {
+    /// The end that counts.
+    end: u64,
+    /// The expiry of the record, and the time until then.
+    expires_us: i64,
+    left_ms: i64,
+    reply: Value,
 }
 
 type NamedChanges = [(NamedCharge, Change)];
@@ -144,11 +157,12 @@ impl RedisStore {
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
         let pairs = || changes.iter().map(|(charge, change)| (charge, change));
         let closed = self.close(now_us, found, end, ChangeBatch::new(pairs())).await?;
-        let Some((end, _, reply)) = closed else { return Ok(None) };
+        let Some(ClosedRecord { end, reply, .. }) = closed else { return Ok(None) };
         Ok(Some((end, adjust::rows(pairs(), &AdjustReply::read(reply)?)?)))
     }
 
-    /// Charges debts, closes the record, gives units back, and saves the rows for repeated calls.
+    /// Closes the record, applies the changes in each slot, and saves the rows for repeated calls.
+    /// If a slot fails, a repeated call continues here.
     async fn end_across_slots(
         &self,
         now_us: Option<u64>,
@@ -156,39 +170,24 @@ impl RedisStore {
         end: u64,
         changes: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
-        let (debts, others): (Vec<_>, Vec<_>) =
-            changes.iter().cloned().partition(|(_, change)| matches!(change, Change::Owe { .. }));
-        let owed =
-            if found.has_ended { Vec::new() } else { self.apply_changes(now_us, &debts).await? };
         let closed = self.close(now_us, found, end, ChangeBatch::default()).await?;
-        if let Some((end, true, _)) = closed {
-            let (mut owed, mut others) =
-                (owed.into_iter(), self.apply_changes(now_us, &others).await?.into_iter());
-            let rows = changes.iter().filter_map(|(_, change)| match change {
-                Change::Owe { .. } => owed.next(),
-                _ => others.next(),
-            });
-            let rows: Vec<_> = rows.collect();
-            self.save(now_us, found, &rows).await?;
-            return Ok(Some((end, rows)));
-        }
-        // Another call ended the record first, or it has expired: the debts are given back.
-        let back = debts.iter().zip(&owed).filter_map(|((charge, _), row)| {
-            let (receipt, charged_params) = (row.receipt?, charge.params);
-            let change = Change::GiveBack { units: receipt.cost, receipt, charged_params };
-            Some((charge.clone(), change))
-        });
-        self.apply_changes(now_us, &back.collect::<Vec<_>>()).await?;
-        let Some((end, _, reply)) = closed else { return Ok(None) };
-        // The first call may have failed before it saved its rows; then these rows are peeks.
-        let rows = match rows::read(&reply) {
-            Some(rows) => rows,
-            None => {
-                let peek = |(charge, _): &(NamedCharge, _)| (charge.clone(), no_change(charge));
-                self.apply_changes(now_us, &changes.iter().map(peek).collect::<Vec<_>>()).await?
-            }
+        let Some(ClosedRecord { end: counted, expires_us, left_ms, reply }) = closed else {
+            return Ok(None);
         };
-        Ok(Some((end, rows)))
+        if let Some(rows) = rows::read(&reply) {
+            return Ok(Some((counted, rows)));
+        }
+        if counted != end {
+            // The other end is not completed yet. Its changes are not known here, so these rows
+            // are peeks.
+            let peek = |(charge, _): &(NamedCharge, _)| (charge.clone(), no_change(charge));
+            let peeks: Vec<_> = changes.iter().map(peek).collect();
+            return Ok(Some((counted, self.apply_changes(now_us, &peeks, None).await?)));
+        }
+        let once = ApplyOnce { record: &found.name, expires_us, left_ms };
+        let rows = self.apply_changes(now_us, changes, Some(once)).await?;
+        self.save(now_us, found, &rows).await?;
+        Ok(Some((counted, rows)))
     }
 
     async fn save(
@@ -204,32 +203,35 @@ impl RedisStore {
         self.servers.call(slot, &SAVE, &tables, program, now_us).await.map(drop)
     }
 
-    /// Closes the record with changes of its own slot. Returns the end that counts, whether this
-    /// call made it, and the script's reply.
+    /// Closes the record with changes of its own slot, unless it has ended.
     async fn close(
         &self,
         now_us: Option<u64>,
         found: &StoredReservation,
         end: u64,
         mut changes: ChangeBatch,
-    ) -> Result<Option<(u64, bool, Value)>, StoreError> {
+    ) -> Result<Option<ClosedRecord>, StoreError> {
         let program = changes.program();
         changes.tables.key_index_of(found.name.clone());
         let end = array(&[msgpack::clamp(end), END_REPEATABLE_US as i64]);
         let program = list(&[&text(&found.body), &end, &program]);
         let slot = slot_of(&found.name);
-        match self.servers.call(slot, &END, &changes.tables, program, now_us).await? {
-            Value::Nil => Ok(None),
-            Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
-                Ok([Value::BulkString(digits), Value::Int(first), reply]) => {
-                    let end = str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
-                    Ok(Some((end.ok_or_else(invalid_reply)?, first == 1, reply)))
-                }
-                _ => Err(invalid_reply()),
-            },
-            _ => Err(invalid_reply()),
-        }
+        let parts = match self.servers.call(slot, &END, &changes.tables, program, now_us).await? {
+            Value::Nil => return Ok(None),
+            Value::Array(parts) => <[Value; 4]>::try_from(parts).map_err(|_| invalid_reply())?,
+            _ => return Err(invalid_reply()),
+        };
+        let [end, expires_us, left_ms, reply] = parts;
+        let (end, expires_us, left_ms) = (number(&end)?, number(&expires_us)?, number(&left_ms)?);
+        Ok(Some(ClosedRecord { end: end.unsigned_abs(), expires_us, left_ms, reply }))
     }
+}
+
+/// A number in digits.
+fn number(value: &Value) -> Result<i64, StoreError> {
+    let Value::BulkString(digits) = value else { return Err(invalid_reply()) };
+    let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    number.ok_or_else(invalid_reply)
 }
 
 fn named_change(key: &StateKey, settlement: &Settlement, called_us: u64) -> (NamedCharge, Change) {
@@ -274,7 +276,7 @@ fn split(body: &[u8]) -> Option<(Vec<StateKey>, &[u8])> {
 }
 
 /// Encodes a MessagePack list of at most fifteen encoded items.
-fn list(items: &[&[u8]]) -> Vec<u8> {
+pub(super) fn list(items: &[&[u8]]) -> Vec<u8> {
     [&[0x90 | items.len() as u8], &*items.concat()].concat()
 }
 

@@ -1,4 +1,4 @@
--- Cells: a state with its block and its penalty. Follows params.lua.
+-- Cells: a state with its block, its penalty and its reset. Follows params.lua.
 
 local function penalties_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
@@ -10,21 +10,28 @@ end
 
 local function cell_of(value, algorithm)
   local head, state = split(value)
-  local cell = { algorithm = algorithm, state = algorithm.decode(state), block = 0 }
+  local cell = { algorithm = algorithm, state = algorithm.decode(state), block = 0, reset = -1 }
   if head then
     cell.block = struct.unpack('>I7', head, 2)
-    if #head > 9 then
-      cell.penalty = penalty.decode(string.sub(head, 10))
+    local text, reset = string.match(head, '^([^@]*)@(%d+)$', 10)
+    text, cell.reset = text or string.sub(head, 10), tonumber(reset or -1)
+    if text ~= '' then
+      -- A script without penalties keeps the text as it is.
+      cell.penalty_text = string.match(text, '^!?%d+:%d+:%d+$') or error('no penalty')
+      cell.penalty = penalty and penalty.decode(text)
     end
   end
   return cell
 end
 
 local function head_of(cell)
-  if not cell.penalty and cell.block == 0 then
+  local text = cell.penalty and penalty.encode(cell.penalty) or cell.penalty_text or ''
+  if cell.reset >= 0 then
+    text = text .. '@' .. digits(cell.reset)
+  end
+  if text == '' and cell.block == 0 then
     return ''
   end
-  local text = cell.penalty and penalty.encode(cell.penalty) or ''
   return string.char(HEAD) .. struct.pack('>I7', cell.block) .. string.char(#text) .. text
 end
 
@@ -57,13 +64,14 @@ end
 
 -- Writes a cell, with a TTL for as long as it matters.
 local function keep(key, cell, now, ttl_margin)
-  local idle = max(cell.algorithm.idle_at_us(cell.params, cell.state), cell.block)
+  local head, idle, ends = head_of(cell), cell.algorithm.idle_at_us(cell.params, cell.state), 0
+  if head ~= '' then
+    head, ends = kept_head(head, now)
+    idle = max(idle, ends)
+  end
   if cell.penalty and cell.penalty_params then
     idle = max(idle, penalty.idle_at_us(cell.penalty_params, cell.penalty))
-  else
-    -- The limit has no penalty any more.
-    cell.penalty = nil
   end
-  local value = head_of(cell) .. cell.algorithm.encode(cell.state)
+  local value = head .. cell.algorithm.encode(cell.state)
   redis.call('SET', key, value, 'PX', lasting(idle, now, ttl_margin))
 end

@@ -10,14 +10,22 @@
 local GIVE_BACK, OWE, BLOCK, UNBLOCK = 1, 2, 3, 4
 
 local function apply(now, ttl_margin, limits, penalties, program)
-  local values, outcomes, receipts = {}, {}, {}
+  local cells, values, outcomes, receipts = {}, {}, {}, {}
+  -- A key with other data ends the script here, before it has written anything.
+  for i = 1, #program, 10 do
+    local value = redis.call('MGET', KEYS[program[i]])[1]
+    local cell = cell_of(value, limits[program[i + 1]].algorithm)
+    cells[program[i]], cell.is_stored = cell, value
+  end
   for i = 1, #program, 10 do
     local key, params, kind, amount = program[i], limits[program[i + 1]], program[i + 2], program[i + 3]
-    local value = redis.call('GET', KEYS[key])
-    local cell = cell_of(value, params.algorithm)
+    local cell = cells[key]
     local algorithm, before = params.algorithm, nil
     cell.params, cell.penalty_params = params, penalties[program[i + 9]]
-    if kind == GIVE_BACK and amount > 0 then
+    -- A reset has forgotten the charges before it. Instant zero has none before it.
+    local reset = cell.reset
+    local is_counted = program[i + 4] > reset or reset == 0 or now >= reset + RESET_US
+    if kind == GIVE_BACK and amount > 0 and is_counted then
       local receipt = {
         at_us = program[i + 4],
         mark_us = program[i + 5],
@@ -30,11 +38,12 @@ local function apply(now, ttl_margin, limits, penalties, program)
     elseif kind == BLOCK then
       cell.block = max(cell.block, add(now, amount))
     elseif kind == UNBLOCK then
-      cell.block, cell.penalty = 0, nil
+      cell.block, cell.penalty, cell.penalty_text = 0, nil, nil
     end
     algorithm.redate(params, cell.state, now)
     -- A give-back to a missing key writes nothing.
-    if value or before or kind == BLOCK then
+    cell.is_stored = cell.is_stored or before or kind == BLOCK
+    if cell.is_stored then
       keep(KEYS[key], cell, now, ttl_margin)
     end
     local place = #values + 1

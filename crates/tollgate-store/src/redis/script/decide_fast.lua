@@ -38,9 +38,10 @@ for kind = 1, #modes do
 end
 
 -- By key: the TAT, its fraction and the count that it belongs to, or a window's index and its
--- counts; how far the TAT lies ahead, unless one period; an operator's block; and the TAT or the
--- window until whose end the key lasts.
-local firsts, seconds, thirds, aheads, blocks, lasts = {}, {}, {}, {}, {}, {}
+-- counts; how far the TAT lies ahead, unless one period; the head and an operator's block in it;
+-- and the TAT or the window until whose end the key lasts. `firsts` is false for a key with other
+-- data, whose charges neither count nor decide.
+local firsts, seconds, thirds, aheads, heads, blocks, lasts = {}, {}, {}, {}, {}, {}, {}
 -- By charge of the current request: its key, its kind, and whether it fits.
 local of_key, of_kind, own = {}, {}, {}
 -- By key, the kind of a charge that changed its state; and the changed keys.
@@ -56,21 +57,23 @@ while at < last do
     local key, fits = high * 256 + low, nil
     kind, at = kind_high * 256 + kind, at + 4
     local scale, first, second, third = scales[kind], firsts[key], seconds[key], thirds[key]
-    if not first then
+    if first == nil then
       local value, from_byte = values[key], 1
       local start = value and byte(value)
-      if start == HEAD then
-        local block = unpack('>I7', value, 2)
-        blocks[key], from_byte = block > 0 and block or nil, 10 + byte(value, 9)
-        start = byte(value, from_byte)
+      if start == HEAD and #value > 8 then
+        blocks[key], from_byte = unpack('>I7', value, 2), 10 + byte(value, 9)
+        heads[key], start = string.sub(value, 1, from_byte - 1), byte(value, from_byte)
       end
+      local size = value and #value - from_byte + 1
       first, second, third = 0, 0, 0
       if not start then
         -- The key was never seen.
+      elseif scale == 0 and size ~= 20 and size ~= 26 then
+        first = false
       elseif scale == 0 then
         local lasting
         first, lasting, second, third =
-          unpack(#value - from_byte == 25 and '>I6I6I7I7' or '>I6I6I4I4', value, from_byte)
+          unpack(size == 26 and '>I6I6I7I7' or '>I6I6I4I4', value, from_byte)
         if from_byte == 1 and third > 0 and first >= clocks[kind] then
           lasts[key] = lasting
         end
@@ -80,23 +83,25 @@ while at < last do
           changed[#changed + 1] = key
         end
       elseif start < 32 then
-        if (#value - from_byte) % 2 == 1 then
-          aheads[key], from_byte = unpack('>I7', value, from_byte), from_byte + 7
+        local before = size % 2 == 0 and 7 or 0
+        local bytes = (size - before - 7) / 2
+        first = bytes >= 0 and bytes <= 4 and unpack('>I7', value, from_byte + before)
+        if first and before > 0 then
+          aheads[key] = unpack('>I7', value, from_byte)
         end
-        local bytes = (#value - from_byte - 6) / 2
-        first = unpack('>I7', value, from_byte)
-        if bytes > 0 then
-          second, third = unpack('>I' .. bytes .. 'I' .. bytes, value, from_byte + 7)
+        if first and bytes > 0 then
+          second, third = unpack('>I' .. bytes .. 'I' .. bytes, value, from_byte + before + 7)
         end
-      elseif from_byte == 1 then
-        first = value + 0
-        lasts[key] = first
       else
-        first = tonumber(string.sub(value, from_byte))
+        first = start > 47 and start < 58
+          and tonumber(from_byte == 1 and value or string.sub(value, from_byte)) or false
+        lasts[key] = from_byte == 1 and first or nil
       end
       firsts[key], seconds[key], thirds[key] = first, second, third
     end
-    if scale == 0 then
+    if not first then
+      fits = false
+    elseif scale == 0 then
       local window, clock, left = room_parts[kind], clocks[kind], lefts[kind]
       if first > clock then
         left = window
@@ -134,7 +139,7 @@ while at < last do
       local room = rooms[kind]
       fits = whole < room or (whole == room and second <= room_parts[kind])
     end
-    if byte(modes, kind) == 1 then
+    if first and byte(modes, kind) == 1 then
       local block = blocks[key]
       if block and now < block then
         fits = false
@@ -181,7 +186,7 @@ end
 
 for i = 1, #changed do
   local key = changed[i]
-  local kind, first, second, third, block = dirty[key], firsts[key], seconds[key], thirds[key], blocks[key]
+  local kind, first, second, third, head = dirty[key], firsts[key], seconds[key], thirds[key], heads[key]
   local lasting, value, idle = by_server and lasts[key], nil, nil
   if scales[kind] == 0 then
     local window = room_parts[kind]
@@ -214,9 +219,14 @@ for i = 1, #changed do
   if value and not idle then
     call('SET', keys[key], value, 'KEEPTTL')
   elseif value then
-    if block then
-      value = string.char(HEAD) .. pack('>I7', block) .. '\0' .. value
-      idle = idle < block and block or idle
+    if head then
+      -- As in `kept_head` in params.lua.
+      local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
+      local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
+      local kept_until = math.max(blocks[key], mark, reset + RESET_US)
+      if now < kept_until or blocks[key] > 0 or byte(head, 10) ~= 64 then
+        value, idle = head .. value, math.max(idle, math.min(kept_until, MAX_US))
+      end
     end
     local own_step = idle - idle % STEP_US
     if own_step ~= step then

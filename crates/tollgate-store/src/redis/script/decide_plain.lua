@@ -6,22 +6,25 @@
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
-local byte, call = string.byte, redis.call
-local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
+local call = redis.call
+local states, changed, heads, blocks, own, verdicts = {}, {}, {}, {}, {}, {}
 
-local function open(key, params)
-  local value = values[key]
-  if value and byte(value) == HEAD then
-    local head, rest = split(value)
-    local block = struct.unpack('>I7', head, 2)
-    blocks[key], value = block > 0 and block or nil, rest
+local function read(key, params)
+  local head, value = split(values[key])
+  if head then
+    heads[key], blocks[key] = head, struct.unpack('>I7', head, 2)
   end
-  local state = params.algorithm.decode(value or nil)
-  states[key] = state
-  if params.algorithm.redate(params, state, now) then
+  return params.algorithm.decode(value)
+end
+
+-- A key with other data has no state. Its charges neither count nor decide.
+local function open(key, params)
+  local readable, state = pcall(read, key, params)
+  states[key] = readable and state
+  if readable and params.algorithm.redate(params, state, now) then
     changed[key] = params
   end
-  return state
+  return states[key]
 end
 
 local at, last, request = 1, #program, 0
@@ -32,13 +35,17 @@ while at < last do
   for i = from, to, 5 do
     local key, params = program[i], limits[program[i + 1]]
     local enforced = program[i + 3] == 1
-    local fits = params.algorithm.admits(params, states[key] or open(key, params), now, program[i + 2])
+    local state = states[key]
+    if state == nil then
+      state = open(key, params)
+    end
+    local fits = state and params.algorithm.admits(params, state, now, program[i + 2])
     if fits and enforced and blocks[key] and now < blocks[key] then
       fits = false
     end
     n = n + 1
     own[n] = fits
-    admitted = admitted and (fits or not enforced)
+    admitted = admitted and (fits or not enforced or not state)
   end
   if takes and admitted then
     n = 0
@@ -58,10 +65,11 @@ while at < last do
 end
 
 for key, params in pairs(changed) do
-  local algorithm, state, block = params.algorithm, states[key], blocks[key]
+  local algorithm, state, head = params.algorithm, states[key], heads[key]
   local value, idle = algorithm.encode(state), algorithm.idle_at_us(params, state)
-  if block then
-    value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
+  if head then
+    local kept, ends = kept_head(head, now)
+    value, idle = kept .. value, max(idle, ends)
   end
   call('SET', keys[key], value, 'PX', lasting(idle, now, ttl_margin))
 end

@@ -14,6 +14,9 @@
 -- kind of each key in a byte, or is empty if there is one kind; ARGV[5] the number of requests of
 -- each key, or is empty if each has one.
 --
+-- A key with other data admits all its requests and stays as it is: the caller, which cannot read
+-- it either, lets the failure policy answer.
+--
 -- Returns the values that were read; the server's time, in seconds and microseconds; and for keys
 -- with refusals a list: the key, and how many of its requests were admitted.
 --
@@ -56,21 +59,30 @@ for i = 1, #keys do
   local keeps = by_server
   local tries, value, block, head = wanted, values[i], 0, nil
   local first = value and byte(value)
-  if first == HEAD then
+  if first == HEAD and #value > 8 then
     block = unpack('>I7', value, 2)
-    -- A block that is over counts again if the clock steps back. A penalty is dropped: the limit
-    -- has none any more.
-    head, keeps = block > 0 and string.sub(value, 1, 8) .. '\0' or nil, false
-    value = string.sub(value, 10 + byte(value, 9))
+    -- A block that is over counts again if the clock steps back. What stays of the head, and for
+    -- how long, is as in `kept_head` in params.lua.
+    local rest = 10 + byte(value, 9)
+    head, value, keeps = string.sub(value, 1, rest - 1), string.sub(value, rest), false
     first = byte(value)
     tries = now < block and 0 or wanted
+    local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
+    local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
+    local kept_until = math.max(block, mark, reset + RESET_US)
+    if now >= kept_until and block == 0 and byte(head, 10) == 64 then
+      head, kept_until = nil, 0
+    end
+    block = math.min(kept_until, MAX_US)
   end
   -- The new value, and the instant from which it does not matter; without an instant, the TTL
   -- stays.
   local text, idle
   if has_windows then
     local index, lasting, previous, current = 0, 0, 0, 0
-    if first then
+    if first and #value ~= 20 and #value ~= 26 then
+      tries, wanted = 0, 0
+    elseif first then
       index, lasting, previous, current =
         unpack(#value == 26 and '>I6I6I7I7' or '>I6I6I4I4', value)
     end
@@ -98,20 +110,20 @@ for i = 1, #keys do
       text = pack(long and '>I6I6I7I7' or '>I6I6I4I4', here, until_idle, previous, current)
       if not keeps then
         idle = (here + (current > 0 and 1 + span_part or previous > 0 and 1 or 0)) * window
-        if idle < block then
-          idle = block
-        end
       end
     end
   else
     local tat, part, ahead, redated = 0, 0, period, false
     if first and first < 32 then
-      local at = 1
-      if #value % 2 == 0 then
-        ahead, at = unpack('>I7', value), 8
-      end
-      tat, keeps = unpack('>I7', value, at), false
+      local at = #value % 2 == 0 and 8 or 1
       local bytes = (#value - at - 6) / 2
+      keeps = false
+      if bytes < 0 or bytes > 4 then
+        tries, wanted, bytes = 0, 0, 0
+      else
+        tat = unpack('>I7', value, at)
+        ahead = at == 8 and unpack('>I7', value) or ahead
+      end
       if bytes > 0 then
         local of
         part, of = unpack('>I' .. bytes .. 'I' .. bytes, value, at + 7)
@@ -120,7 +132,10 @@ for i = 1, #keys do
         end
       end
     elseif first then
-      tat = value + 0
+      tat = first > 47 and first < 58 and tonumber(value)
+      if not tat then
+        tat, tries, wanted = 0, 0, 0
+      end
     else
       keeps = false
     end
@@ -176,6 +191,9 @@ for i = 1, #keys do
   if text and not idle then
     call('SET', keys[i], text, 'KEEPTTL')
   elseif text then
+    if idle < block then
+      idle = block
+    end
     local own_step = idle - idle % STEP_US
     if own_step ~= step then
       step = own_step

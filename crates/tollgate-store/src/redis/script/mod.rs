@@ -21,6 +21,9 @@ pub(super) struct Script {
 /// Applies changes that are not subject to admission.
 pub(super) static ADJUST: LazyLock<Script> =
     LazyLock::new(|| Script::any_state([CHANGES, include_str!("adjust.lua")]));
+/// Resets states, but not their ledgers.
+pub(super) static RESET: LazyLock<Script> =
+    LazyLock::new(|| Script::any_state(["local STATES = KEYS", RESET_STATES]));
 /// The scripts for batches whose charges have [kinds](lua::charge_kind). The index has one bit each
 /// for several charges per request, several slots, and windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];
@@ -36,6 +39,8 @@ const PARAMS: &str = include_str!("params.lua");
 const CELLS: &str = include_str!("cells.lua");
 /// The part that applies changes which are not subject to admission.
 pub(super) const CHANGES: &str = include_str!("changes.lua");
+/// The part that resets `STATES`.
+pub(super) const RESET_STATES: &str = include_str!("reset.lua");
 const PLAIN: &str = include_str!("decide_plain.lua");
 const SINGLE: &str = include_str!("decide_single.lua");
 const MANY: &str = include_str!("decide_fast.lua");

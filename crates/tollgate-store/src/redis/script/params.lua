@@ -4,15 +4,15 @@
 -- margin in milliseconds; ARGV[3] the params of limits, ARGV[4] the penalties, both flat arrays in
 -- MessagePack.
 --
--- A value is its algorithm's state. With a block or a penalty, a head stands in front of it: byte
--- 127, which starts no algorithm's state, the end of an operator's block in seven bytes, the
--- length of the penalty's text, and the text.
+-- A value is its algorithm's state. With a block, a penalty or a reset, a head stands in front of
+-- it: byte 127, which starts no algorithm's state, the end of an operator's block in seven bytes,
+-- the length of a text, and the text: the penalty's, then `@` and the instant of the reset.
 
 local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
   calendar_window,
 }
-local HEAD = 127
+local HEAD, RESET_SIGN = 127, 64
 
 -- The TTL, in milliseconds, of a key that matters until `idle`.
 local function lasting(idle, now, ttl_margin)
@@ -50,6 +50,18 @@ local function limits_of(packed)
   return all
 end
 
+-- The head that a limit without a penalty keeps, and the instant until which it matters: the end of
+-- an operator's block, the mark of a penalty, or when a reset is forgotten. A reload removed the
+-- penalty, or another node adds it: only a limit with the penalty knows for how long it counts.
+local function kept_head(head, now)
+  local block = struct.unpack('>I7', head, 2)
+  local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
+  local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
+  local ends = max(block, mark, reset + RESET_US)
+  local has_more = block > 0 or string.byte(head, 10) ~= RESET_SIGN
+  return (has_more or now < ends) and head or '', min(ends, MAX_US)
+end
+
 -- Splits a value into its head and the algorithm's state.
 local function split(value)
   if value and string.byte(value) == HEAD then
@@ -57,5 +69,5 @@ local function split(value)
     local state = string.sub(value, at + 1)
     return string.sub(value, 1, at), state ~= '' and state or nil
   end
-  return nil, value or nil
+  return nil, value ~= '' and value or nil
 end

@@ -3,3 +3,7 @@
 -- change the TTL. All scripts must agree on the step.
 
 local STEP_US = 2000000
+
+-- How long a reset is remembered. No reservation lasts longer. `REMEMBERED_US` in resets.rs is the
+-- same.
+local RESET_US = 3600000000

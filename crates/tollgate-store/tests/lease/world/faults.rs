@@ -27,15 +27,12 @@ impl World {
         if self.rng.once_in(faults.failover) {
             let lag_us = self.rng.within(0, 200_000);
             let run = self.rng.next();
-            let excuses =
-                self.primaries[primary].lose(self.now_us, Lost::Last(lag_us), run, &terms);
-            self.excuse(excuses);
+            self.lose(primary, Lost::Last(lag_us), run);
             if faults.step > 0 && self.rng.once_in(2) {
                 // The clock of another server.
                 let by_us = self.any_step();
                 self.step_clock(primary, by_us);
             }
-            self.lost = true;
             self.expect_said(primary);
             self.nodes.iter_mut().for_each(|node| node.reconnect(primary));
         }
@@ -48,9 +45,7 @@ impl World {
             let run = self.primaries[primary].run;
             let what =
                 self.rng.pick(&[Lost::All, Lost::All, Lost::Keys, Lost::Books, Lost::States]);
-            let excuses = self.primaries[primary].lose(self.now_us, what, run, &terms);
-            self.excuse(excuses);
-            self.lost = true;
+            self.lose(primary, what, run);
             if matches!(what, Lost::All) {
                 self.expect_said(primary);
             }
@@ -65,6 +60,15 @@ impl World {
             self.homes[key].1 = self.now_us + gap_us + 1;
             self.at(gap_us, Event::Moved { key, to });
         }
+    }
+
+    fn lose(&mut self, primary: usize, what: Lost, run: u64) {
+        if self.trace {
+            println!("          primary {primary} loses {what:?}");
+        }
+        let excuses = self.primaries[primary].lose(self.now_us, what, run, &self.plan.terms);
+        self.excuse(excuses);
+        self.lost = true;
     }
 
     /// A node that saw the last totals of a lost ledger has to report them in time.
@@ -82,6 +86,13 @@ impl World {
         let seen: Vec<_> = seen.collect();
         let until_us = self.now_us + self.plan.terms.grace_us;
         self.primaries[primary].expect_said(until_us, &seen);
+    }
+
+    /// A process stops after a step.
+    pub(super) fn stall(&mut self, node: usize) {
+        if self.rng.once_in(self.plan.faults.stall) && self.nodes[node].is_awake(self.now_us) {
+            self.pause(node);
+        }
     }
 
     /// A process stops, perhaps between looking at the clock and letting one request pass.

@@ -256,7 +256,6 @@ impl World {
         reply: LedgerReply,
     ) -> Result<(), String> {
         let (home, grace_us) = (self.homes[key].0, self.plan.terms_of(node).grace_us);
-        let renewed = self.nodes[node].holder();
         let lease = self.nodes[node].leases.get(&key);
         if let Some(asked_us) = lease.and_then(|lease| lease.new_grant_sent_us(number, &reply)) {
             let watch = self.nodes[node].watches[home];
@@ -267,9 +266,7 @@ impl World {
                     return Ok(());
                 }
                 Some(false) => {
-                    if let Some(lease) = self.nodes[node].leases.get_mut(&key) {
-                        lease.discard_reply(number, renewed);
-                    }
+                    self.discard(node, key, number, &reply);
                     return Ok(());
                 }
                 Some(true) => {}
@@ -280,14 +277,25 @@ impl World {
 
     /// No answer came in time, or it could not be verified.
     pub(super) fn give_up(&mut self, node: usize, key: usize, number: u64) {
-        let renewed = self.nodes[node].holder();
         let doubtful = &mut self.nodes[node].doubtful;
-        let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).count() > 0;
-        let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
+        let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).last();
         match doubted {
-            true => lease.discard_reply(number, renewed),
-            false => lease.request_failed(number),
+            Some((.., reply)) => self.discard(node, key, number, &reply),
+            None => {
+                if let Some(lease) = self.nodes[node].leases.get_mut(&key) {
+                    lease.request_failed(number);
+                }
+            }
         }
+    }
+
+    fn discard(&mut self, node: usize, key: usize, number: u64, reply: &LedgerReply) {
+        let (terms, clock_us) = (self.plan.terms_of(node), self.nodes[node].clock_us(self.now_us));
+        let renewed = self.nodes[node].holder();
+        let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
+        let result = lease.discard_reply(&terms, clock_us, number, reply, renewed);
+        self.nodes[node].totals.granted += result.granted;
+        self.nodes[node].totals.returned += result.returned;
     }
 
     fn hear(
@@ -316,6 +324,7 @@ impl World {
             self.nodes[node].waiting.insert(key, kept);
             self.want(node, key);
         }
+        self.stall(node);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::store::{Excuse, Primary};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tollgate_core::{Algorithm, Receipt};
+use tollgate_core::{Algorithm, LimitParams, Receipt};
 use tollgate_store::lease::{LedgerReply, LedgerRequest, MarkerReading, SpentUnits, Trust};
 
 /// Requests and settlements wait so long for an answer.
@@ -184,7 +184,10 @@ impl World {
                 self.answer((node, start), (primary, run), sent_us, what)
             }
             Event::Overdue { node, start, key, number } => {
-                if self.is_same(node, start) {
+                let wakes_us = self.nodes[node].paused_until_us;
+                if self.now_us < wakes_us {
+                    self.at(wakes_us - self.now_us, event);
+                } else if self.is_same(node, start) {
                     self.give_up(node, key, number);
                 }
                 Ok(())
@@ -249,6 +252,7 @@ impl World {
             self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
         }
         self.want(node, key);
+        self.stall(node);
         Ok(())
     }
 
@@ -368,6 +372,8 @@ impl World {
         if !self.nodes[node].is_awake(now_us) {
             return;
         }
+        let gap_us = now_us - std::mem::replace(&mut self.nodes[node].ticked_us, now_us);
+        self.nodes[node].longest_gap_us = self.nodes[node].longest_gap_us.max(gap_us);
         let clock_us = self.nodes[node].clock_us(now_us);
         for primary in 0..PRIMARIES {
             if self.nodes[node].watches[primary].is_check_due(clock_us, terms.grace_us) {
@@ -394,6 +400,33 @@ impl World {
                 self.want(node, key);
             }
         }
+        self.stall(node);
+    }
+
+    /// A process that is late, but not too late for the store to remember its holders, returns all
+    /// that it does not spend. Units of a window that has ended are of no use.
+    fn check_stranded(&self) -> Result<(), String> {
+        let (faults, terms) = (self.plan.faults, self.plan.terms);
+        let excused = [
+            faults.lose,
+            faults.crash,
+            faults.partition,
+            faults.failover,
+            faults.hand_over,
+            faults.wipe,
+            faults.step,
+            faults.slot_move,
+            faults.evict,
+        ];
+        let fixed = matches!(self.plan.params, LimitParams::FixedWindow(_));
+        if excused.iter().sum::<u64>() > 0 || faults.delay_us > 2_000 || fixed {
+            return Ok(());
+        }
+        let in_time = |node: &&Node| node.longest_gap_us < terms.lifetime_us + 400_000;
+        match self.nodes.iter().filter(in_time).map(|node| node.totals.stranded).max() {
+            Some(stranded) if stranded > 0 => Err(format!("{stranded} units are stranded")),
+            _ => Ok(()),
+        }
     }
 
     /// Holds after every step.
@@ -402,6 +435,7 @@ impl World {
         for node in &mut self.nodes {
             node.check_totals()?;
         }
+        self.check_stranded()?;
         for primary in 0..PRIMARIES {
             let stepping = self.plan.faults.step > 0;
             let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms, stepping)?;

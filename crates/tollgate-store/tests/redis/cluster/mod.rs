@@ -1,5 +1,6 @@
 //! On clusters of real servers.
 
+mod interrupted_end;
 mod migrating_slot;
 mod moving_marker;
 mod primary_batches;

@@ -1,4 +1,4 @@
-//! Which keys of a file are used, and how many.
+//! The keys of a file that are used, and their number.
 
 use super::{encode, jwt};
 use crate::token::{InvalidKeys, Verifier};
@@ -21,7 +21,7 @@ fn es256(keys: &[String]) -> Result<Verifier, InvalidKeys> {
     Verifier::new(&jwt("algorithms: [ES256]"), file.as_bytes())
 }
 
-/// A made-up token costs a verification for each key tried, so their number is bounded.
+/// A forged token costs a verification for each key tried, so the number of keys is bounded.
 #[test]
 fn few_keys_are_tried_for_one_token() {
     let unnamed = |count: usize| (0..count).map(|_| p256_jwk("")).collect::<Vec<_>>();
@@ -120,7 +120,10 @@ fn keys_that_anybody_can_sign_for_are_refused() {
         for sign in [0, 0x80] {
             point[31] = point[31] & 0x7f | sign;
             let why = eddsa(&point).unwrap_err().to_string();
-            assert_eq!(why, "the Ed25519 key verifies signatures that nobody made", "{point:x?}");
+            assert_eq!(
+                why, "the Ed25519 key is a weak point: anybody can forge its signatures",
+                "{point:x?}"
+            );
         }
     }
     for seed in 0..8 {

@@ -1,4 +1,4 @@
-//! Tokens that count, and attempts at making others count.
+//! Valid tokens, and forged ones.
 
 mod keys;
 
@@ -14,15 +14,15 @@ const NOW_US: u64 = 1_794_744_000_000_000;
 const NOW_S: u64 = NOW_US / 1_000_000;
 const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
 
-/// Made once with a key that nobody has any more; it expires in the year 2100.
+/// Signed once with a key that was then deleted; it expires in the year 2100.
 const RS256: &str = include_str!("rs256.txt");
 const RSA_N: &str = include_str!("rsa.n");
 const RSA_PEM: &str = include_str!("rsa.pem");
-/// Too short to count.
+/// A secret that is too short.
 const RSA_1024: &str = include_str!("rsa-1024.json");
 const RSA_1024_PEM: &str = include_str!("rsa-1024.pem");
 
-/// What the settings of a file say; they can only be made by compiling one.
+/// The settings of a policy: only compiling a policy creates them.
 fn jwt(fields: &str) -> Jwt {
     let file = format!("jwt: {{keys: k, {fields}}}");
     tollgate_policy::compile(file.as_bytes()).unwrap().settings.jwt.unwrap()
@@ -42,7 +42,7 @@ fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// Keys of all kinds, made for this run.
+/// Keys of all types, created for this run.
 struct Keys {
     p256: EcdsaKeyPair,
     p256_asn1: EcdsaKeyPair,
@@ -182,7 +182,7 @@ fn bad_key_files_are_refused() {
         ("algorithms: [RS256]", RSA_1024, "the RSA key `old` has 1024 bits"),
         ("algorithms: [RS256]", r#"{"kty":"RSA","n":"AAAA","e":"AQAB"}"#, "has 0 bits"),
         ("algorithms: [RS256]", "-----BEGIN PUBLIC KEY-----\nAAAA\n", "a broken public key"),
-        // Half a file of keys, and a public key after a comment: everyone knows these "secrets".
+        // A truncated key file, and a public key after a comment: these would be public "secrets".
         ("algorithms: [HS256]", "{ \"keys\": [{\"kty\": \"RSA\", \"n\": \"AAAAAAA", "not JSON"),
         ("algorithms: [HS256]", &format!("# our key\n{RSA_PEM}"), "no key for HS256"),
         ("algorithms: [RS256]", "{}", "no `kty`"),
@@ -190,10 +190,10 @@ fn bad_key_files_are_refused() {
         (
             "algorithms: [EdDSA]",
             r#"{"kty":"OKP","crv":"Ed25519","x":"AAAA"}"#,
-            "32 bytes of Ed25519",
+            "32 bytes of an Ed25519 key",
         ),
         ("algorithms: [ES256]", r#"{"kty":"EC","crv":"P-256","x":"AAAA","y":"AAAA"}"#, "P-256"),
-        // Keys that say they are for something else.
+        // Keys whose `use` or `alg` names another purpose.
         (
             "algorithms: [RS256]",
             r#"{"kty":"RSA","use":"enc","n":"AAAA","e":"AQAB"}"#,
@@ -210,7 +210,7 @@ fn bad_key_files_are_refused() {
     }
 }
 
-/// A key that one bit of its exponent makes useless is as silent as a short one.
+/// An exponent with one wrong bit makes a key useless, so it is reported like a short key.
 #[test]
 fn rsa_keys_are_looked_at_before_they_are_used() {
     let rs256 = jwt("algorithms: [RS256]");
@@ -231,8 +231,7 @@ fn rsa_keys_are_looked_at_before_they_are_used() {
 
 type Parts<'a> = &'a [&'a [u8]];
 
-/// One rule: a line ending that ends a text is not of the secret, and of bytes that are no text all
-/// are.
+/// A line ending after a text is not part of the secret. Binary secrets keep all their bytes.
 #[test]
 fn secrets_are_what_their_file_holds() {
     let binary: Vec<u8> = (0..48).map(|byte| byte * 5).collect();
@@ -334,10 +333,10 @@ fn good_signatures_in_the_wrong_place_do_not_count() {
     let keys = Keys::new();
     let good = keys.sign(JwtAlgorithm::Hs256, r#"{"alg":"HS256"}"#, r#"{"sub":"42"}"#);
     let only = verifier(&keys, "algorithms: [ES256]");
-    // One that is as good as any other, but not in the list.
+    // A valid key that is not in the set.
     assert_eq!(only.verify(&good, NOW_US), Err(Unverified::Algorithm), "HS256 where ES256 counts");
     assert_eq!(only.verify(RS256, NOW_US), Err(Unverified::Algorithm), "RS256 where ES256 counts");
-    // A key that comes with the token.
+    // A key inside the token.
     let ed = encode(keys.ed25519.public_key().as_ref());
     let header = format!(r#"{{"alg":"EdDSA","jwk":{{"kty":"OKP","crv":"Ed25519","x":"{ed}"}}}}"#);
     let stranger = Keys::new();
@@ -396,7 +395,7 @@ fn leeway_is_as_long_as_the_file_says() {
     }
 }
 
-/// Spellings that services take for one token are one token here.
+/// Spellings that services accept as one token are one token here.
 #[test]
 fn encodings_of_one_token_are_one_token() {
     let keys = Keys::new();

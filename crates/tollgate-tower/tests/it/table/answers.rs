@@ -1,4 +1,4 @@
-//! What clients are told, admitted or refused.
+//! Responses to admitted and to refused requests.
 
 use super::{BASE, Case, PASSED, REFUSED, Step};
 
@@ -108,7 +108,7 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
-        name: "what is not disclosed is not told",
+        name: "an undisclosed limit sends no headers",
         policy: "headers: [draft-11]\nlimits: [{name: secret, rate: 1/366d, disclose: false}]",
         steps: &[
             Step { answered: &[("ratelimit", None), ("ratelimit-policy", None)], ..PASSED },
@@ -175,7 +175,7 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
-        name: "exceptions are neither counted nor told",
+        name: "excluded requests are not counted and get no headers",
         policy: "limits: [{name: a, rate: 0/min, match: {not: {path: /healthz}}}]",
         steps: &[
             Step {

@@ -1,4 +1,4 @@
-//! What is answered while nothing can be decided.
+//! Responses while the store cannot decide.
 
 use super::{BASE, Case, PASSED, REFUSED, Step};
 
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
-        name: "a closed limit lets nobody pass, and says that it is not their fault",
+        name: "a closed limit refuses with 503",
         policy: "limits: [{name: a, rate: 9/366d, on_store_failure: closed}]",
         storeless: true,
         steps: &[

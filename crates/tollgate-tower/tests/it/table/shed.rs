@@ -1,8 +1,8 @@
-//! What is answered when the service is overloaded, and to whom.
+//! Responses when the upstream is overloaded, by class.
 
 use super::{AMBIGUOUS, BASE, Case, PASSED, REFUSED, Step};
 
-/// Less important requests find no room: all of it is reserved.
+/// Less important requests find no room: every slot is reserved.
 const SHED: Step = Step {
     status: 503,
     answered: &[
@@ -21,7 +21,7 @@ const CHARGE: Step = Step { request: "POST /charge", ..PASSED };
 
 pub(crate) const CASES: &[Case] = &[
     Case {
-        name: "the important requests live, and the others are told to come again",
+        name: "important requests are served, and others are shed with a wait",
         policy: "classes: [{name: critical, match: {path: /charge}}, {name: normal, default: true}]
 shed: {fleet: {capacity: 10, reserve: {critical: 100%}}, adaptive: {}}
 headers: [draft-11]
@@ -47,9 +47,9 @@ limits: [{name: a, rate: 3, algorithm: concurrency}]",
                 body: Some(""),
                 ..SHED
             },
-            // Nothing was taken from the limit.
+            // The limit was not charged.
             Step { answered: &[("ratelimit", Some("\"a\";r=2"))], ..CHARGE },
-            // An upstream that says that it is busy is passed on.
+            // The 503 of an upstream is forwarded.
             Step {
                 upstream: (503, &[], "busy"),
                 status: 503,
@@ -73,7 +73,7 @@ limits: [{name: a, rate: 3, algorithm: concurrency}]",
             Step { fields: &[("x-priority", "critical")], ..SHED },
             Step { fields: &[("x-priority", "critical")], ..CHARGE },
             Step { fields: &[("x-priority", "other")], ..CHARGE },
-            // Two values: a service or a shedder behind could read the other one.
+            // Two values: an upstream could read the value that Tollgate does not.
             Step { fields: &[("x-priority", "normal"), ("x-priority", "critical")], ..AMBIGUOUS },
         ],
         ..BASE

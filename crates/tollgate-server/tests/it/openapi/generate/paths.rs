@@ -1,4 +1,4 @@
-//! The routes, with every status that each can answer with.
+//! The routes, with all statuses of each.
 
 use super::answer::{Problem, Reserved, Settled, Verdict};
 use super::request::{CancelRequest, CheckRequest, ReserveRequest, SettleRequest};
@@ -65,7 +65,7 @@ fn describe(op: Op) -> (&'static str, &'static str) {
             "All limits that apply are charged, or none is. A concurrency limit keeps the slots until its `ttl`; use reserve \
              where there is an end.",
         ),
-        Op::Peek => ("Decide and consume nothing", "What a check would answer now."),
+        Op::Peek => ("Decide and consume nothing", "The answer that a check would get now."),
         Op::Reserve => (
             "Decide, consume, and say later what it really was",
             "For work whose cost is known only afterwards, and for slots. A reservation that is neither settled nor cancelled \
@@ -82,13 +82,10 @@ fn describe(op: Op) -> (&'static str, &'static str) {
     }
 }
 
-/// What can go wrong with any call, and with this one.
+/// The errors of every call, and those of this one.
 fn problems(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
     let mut all = vec![
-        (
-            400,
-            "The body says something that it cannot mean, or is not JSON; `field` names the member.",
-        ),
+        (400, "The body is invalid or not JSON; `field` names the member."),
         (403, "A web page sent the request; the API is for programs."),
         (408, "The body did not arrive in time."),
         (413, "The body is larger than 64 KiB."),
@@ -99,7 +96,7 @@ fn problems(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
         all.push((404, "There is no such reservation, or it has expired."));
         all.push((409, "The reservation has ended in another way."));
     } else {
-        // Theirs is an answer as well.
+        // The 503 of these operations is a verdict, not a problem.
         all.retain(|(status, _)| *status != 503);
     }
     all.into_iter()
@@ -156,7 +153,7 @@ fn ended(op: Op, types: &mut SchemaTypes) -> Map<String, Value> {
     [("200".to_owned(), done.into())].into_iter().collect()
 }
 
-/// How to end what a reserve began.
+/// Links from a reserve to the calls that end it.
 fn links() -> Value {
     let reservation = "$response.body#/reservation";
     json!({

@@ -1,4 +1,4 @@
-//! Requests as types. The server reads bodies with its own `decode`; tests hold the two together.
+//! Types of requests. The server reads bodies with its own `decode`; tests compare the two.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use tollgate_server::front::http::decode::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckRequest {
-    /// What is known about the request to decide.
+    /// The attributes of the request to decide.
     #[serde(default)]
     pub(crate) attributes: Attributes,
-    /// How much it costs; each limit multiplies it by its own cost.
+    /// The cost of the request; each limit multiplies it by its own cost.
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
     pub(crate) cost: u64,
@@ -25,14 +25,14 @@ pub(crate) struct CheckRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReserveRequest {
-    /// What is known about the request to decide.
+    /// The attributes of the request to decide.
     #[serde(default)]
     pub(crate) attributes: Attributes,
-    /// How much it will probably cost; each limit multiplies it by its own cost.
+    /// The estimated cost; each limit multiplies it by its own cost.
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
     pub(crate) cost: u64,
-    /// How long the reservation lasts unless it ends before; the limit's own `ttl`, else 30s.
+    /// The time to live; by default the `ttl` of the limit, else 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ttl")]
     pub(crate) ttl: Option<Ttl>,
@@ -42,16 +42,16 @@ pub(crate) struct ReserveRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleRequest {
-    /// What the reserve answered.
+    /// The `reservation` from the answer to the reserve.
     pub(crate) reservation: Reservation,
-    /// What it really cost; more than was reserved is accepted, and may leave a limit in debt.
+    /// The real cost. It may exceed the estimate, and may leave a limit in debt.
     #[schemars(range(max = u32::MAX))]
     pub(crate) cost: u32,
-    /// How long the work took, in seconds.
+    /// The duration of the work, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Latency")]
     pub(crate) latency: Option<Latency>,
-    /// How the service did, for the adaptive shedder.
+    /// The state of the service, for the adaptive shedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SettleOutcome")]
     pub(crate) outcome: Option<SettleOutcome>,
@@ -71,13 +71,13 @@ impl JsonSchema for Latency {
     }
 }
 
-/// How a service did.
+/// The state of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SettleOutcome {
-    /// It did its work, whatever it answered.
+    /// The service did the work, with any result.
     Ok,
-    /// It was too busy.
+    /// The service was overloaded.
     Overloaded,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum SettleOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelRequest {
-    /// What the reserve answered.
+    /// The `reservation` from the answer to the reserve.
     pub(crate) reservation: Reservation,
 }
 
@@ -144,7 +144,7 @@ impl JsonSchema for Ttl {
     }
 }
 
-/// What names a reservation.
+/// The id of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Reservation(pub(crate) String);
@@ -156,7 +156,7 @@ impl JsonSchema for Reservation {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "What names a reservation: opaque, and nobody can guess it.",
+            "description": "The id of a reservation: opaque and unguessable.",
             "type": "string",
             "minLength": 1,
             "maxLength": RESERVATION_BYTES_MAX,

@@ -117,6 +117,6 @@ fn every_field_of_every_profile_is_described() {
         assert!(headers.get(name).is_some(), "{name}");
     }
     for (name, field) in fields::components() {
-        assert_ne!(field["description"], "Sent where the file asks for it.", "describe {name}");
+        assert_ne!(field["description"], "Sent if the policy asks for it.", "describe {name}");
     }
 }

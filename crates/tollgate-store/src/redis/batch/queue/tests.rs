@@ -115,6 +115,26 @@ async fn a_lone_request_waits_one_turn_of_the_loop_and_for_no_reply() {
     }
 }
 
+#[tokio::test]
+async fn a_small_call_waits_while_each_turn_of_the_loop_brings_requests() {
+    let queue = lingering_queue();
+    let _first = push(&queue);
+    let mut next = pin!(queue.next_at_least(0));
+    for turn in ["first", "second", "third"] {
+        assert!(next.as_mut().now_or_never().is_none(), "the {turn} turn brought a request");
+        let _joins = push(&queue);
+    }
+    assert!(next.as_mut().now_or_never().is_none(), "the fourth turn is still to be waited for");
+    assert_eq!(next.now_or_never().expect("no request came")[0].requests(), 4);
+
+    let mut next = pin!(queue.next_at_least(0));
+    let _few: Vec<_> = (1..SMALL_BATCH_REQUESTS).map(|_| push(&queue)).collect();
+    assert!(next.as_mut().now_or_never().is_none(), "the runtime polls its sockets first");
+    let _last = push(&queue);
+    let popped = next.now_or_never().expect("the batch is large enough");
+    assert_eq!(popped[0].requests(), SMALL_BATCH_REQUESTS);
+}
+
 /// A connection that was woken, and is lost before it takes the requests, wakes another one.
 #[tokio::test]
 async fn a_lost_connection_leaves_the_requests_to_another() {

@@ -6,7 +6,7 @@ use std::{io, time::Duration};
 #[test]
 fn a_reason_is_given_once_until_the_server_is_back() {
     let log = FailureLog::default();
-    assert!(!log.record_success(), "nobody has been told anything");
+    assert!(!log.record_success(), "no failure was logged");
     assert!(log.record_failure("refused", 0) && log.is_failing());
     assert!(!log.record_failure("refused", REPEAT_AFTER_US * 5), "it is still so");
     assert!(log.record_failure("reset", REPEAT_AFTER_US * 5), "another reason");
@@ -24,7 +24,7 @@ fn coming_and_going_fills_no_log() {
         said += usize::from(log.record_failure("refused", attempt * 1000));
         said += usize::from(log.record_success());
     }
-    assert_eq!(said, 2, "that it is gone and that it is back");
+    assert_eq!(said, 2, "one line for the failure, one for the recovery");
     assert!(log.record_failure("refused", REPEAT_AFTER_US), "and again after a while");
 }
 
