@@ -26,6 +26,9 @@ const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];
 const CAPACITY: f64 = 800.0;
 /// The first seconds are not counted: adaptive guards are still learning.
 const WARM_S: u64 = 5;
+/// The load goes on for this long after the window that is counted. Otherwise requests that wait at
+/// its end are served after the load, and a long queue looks like throughput.
+const COOL_S: u64 = 2;
 
 /// The part of the table to measure, all by default, and the file of its picture.
 #[derive(Debug, Default)]
@@ -124,9 +127,11 @@ fn cell(
     seconds: u64,
 ) -> Result<Cell, Box<dyn Error>> {
     let seed = (load * 10.0) as u64;
-    let calls = clients::run(guard.address, &[(0, load * CAPACITY)], WARM_S + seconds, seed)?;
+    let (pace, end_s) = ([(0, load * CAPACITY)], WARM_S + seconds);
+    let calls = clients::run(guard.address, &pace, end_s + COOL_S, seed)?;
+    let window_us = WARM_S * 1_000_000..end_s * 1_000_000;
     let calls: Vec<Call> =
-        calls.into_iter().filter(|call| call.due_us >= WARM_S * 1_000_000).collect();
+        calls.into_iter().filter(|call| window_us.contains(&call.due_us)).collect();
     let critical: Vec<Call> = calls.iter().filter(|call| call.is_critical).copied().collect();
     let served = |calls: &[Call]| calls.iter().filter_map(served_ms).collect::<Rounds>();
     let count = |fate| calls.iter().filter(|call| call.fate == fate).count();
