@@ -26,6 +26,7 @@ core.register_action("tollgate", { "http-req" }, function(txn, url)
     fields["x-forwarded-uri"] = { target }
     fields["x-forwarded-host"] = { host }
 
+    -- Longer than the longest `queue` of a limit: without an answer, fail-open files let the request pass.
     local answer = core.httpclient():get { url = url, headers = fields, timeout = 1000 }
     if not answer or not answer.headers then return end
     -- An answer without a decision is a denial: a client can cause one with a malformed head. HAProxy has a status of 0 or

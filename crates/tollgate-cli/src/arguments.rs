@@ -77,7 +77,7 @@ enum Command {
 pub fn main() -> ExitCode {
     match Arguments::try_parse() {
         Ok(arguments) => run(arguments),
-        // A help, a version or a wrong argument.
+        // clap prints help and the version, and explains a wrong argument.
         Err(shown) => {
             let status = u8::try_from(shown.exit_code()).unwrap_or(UNUSABLE);
             let printed = shown.print().and_then(|()| io::stdout().flush());

@@ -71,7 +71,7 @@ impl Compare {
             [a, b, logs @ ..] if is_policy(b) && !logs.is_empty() => Ok((a, b, logs)),
             [_, b] if is_policy(b) => Err(Stop::Unusable("name a log after the policies".into())),
             [b, logs @ ..] if is_policy(b) => {
-                // A missing file may be a policy with another name: say so before the default.
+                // A missing file may be a policy with another name, so the error names it.
                 let files = logs.iter().filter(|log| log.as_os_str() != "-");
                 let missing = files.filter_map(|log| Some((log, log.metadata().err()?))).next();
                 match missing {

@@ -4,7 +4,7 @@ use super::{LimitController, Meter, SCALE, SearchStage, round};
 
 /// Calls that a level of a climb completes while it is measured: few, since levels differ by two.
 pub(super) const CLIMB_CALLS: u64 = 32;
-/// The longest time that a level of a climb settles, and is measured.
+/// The longest time that a level of a climb settles, and for which few calls are waited for.
 pub(super) const CLIMB_US_MAX: u64 = 500_000;
 /// Calls that take more times as long as before any request waited may be queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
@@ -13,6 +13,8 @@ const END_CALLS: u64 = 4 * CLIMB_CALLS;
 /// The excess of completed calls that decides a check, times 256, and the most parts of a check.
 const EVIDENCE: i64 = 16 << 8;
 const CHECK_PARTS: u32 = 8;
+/// The most that one part without completed calls counts: it may be a pause of the upstream.
+const PAUSE_EVIDENCE: i64 = 12 << 8;
 
 impl LimitController {
     /// Whether a level is measured for longer: few calls suffice to climb on, but not to end.
@@ -34,7 +36,8 @@ impl LimitController {
     }
 
     /// Whether this level has at least half as much more throughput as it has more requests in
-    /// flight than the last one. If calls take no longer than before, chance denied it.
+    /// flight than the last one. A level whose calls take less than half as long again does not
+    /// queue: only chance denies it throughput.
     fn is_worth(&self, rate: u64) -> bool {
         let is_queued = 2 * self.meter.call_us() >= 3 * self.rest_call_us;
         let Some((low, low_rate)) = self.climbed.filter(|_| is_queued) else { return true };
@@ -76,6 +79,8 @@ impl LimitController {
         self.climbed = Some(climbed);
         if level >= self.ceiling() {
             self.is_found = level >= self.max;
+            // A check has lowered it.
+            self.set_high_level(level);
             return SearchStage::LowSettle;
         }
         self.set_high_level(level.saturating_mul(2).min(self.ceiling()));
@@ -85,11 +90,12 @@ impl LimitController {
     /// Decides whether calls at the last level were queued, or have become slower: at the level
     /// where a queue would end, only slower calls have less throughput.
     pub(super) fn check(&mut self) -> SearchStage {
+        let Some((level, _)) = self.climbed else { return SearchStage::Rest };
         if self.is_failing(&self.meter) {
+            self.set_high_level(level);
             self.back_off(self.meter);
             return SearchStage::Rest;
         }
-        let Some((level, _)) = self.climbed else { return SearchStage::Rest };
         if !self.meter.is_full() {
             self.set_high_level(level);
             return SearchStage::Rest;
@@ -98,7 +104,8 @@ impl LimitController {
         // logarithms, neither is more likely.
         let queued = self.high.completed * self.meter.length_us / self.high.length_us.max(1);
         let part = (self.meter.in_flight() << 16) / self.high.in_flight().max(1);
-        self.evidence += (self.meter.completed << 8) as i64 - (queued * part.isqrt()) as i64;
+        let excess = (self.meter.completed << 8) as i64 - (queued * part.isqrt()) as i64;
+        self.evidence += excess.max(-PAUSE_EVIDENCE);
         self.parts += 1;
         if self.evidence.abs() < EVIDENCE && self.parts < CHECK_PARTS {
             return SearchStage::CheckMeasure;
@@ -106,13 +113,15 @@ impl LimitController {
         if self.evidence < 0 {
             self.rest_call_us = self.high.call_us();
             // The last level was measured while calls became slower.
-            let low = (round(self.meter.in_flight()), self.meter.rate().unwrap_or(0));
+            let rate = (self.meter.completed << 28) / self.meter.length_us.max(1);
+            let low = (round(self.meter.in_flight()), rate);
             return self.double(level, low);
         }
         self.is_found = true;
         // An estimate from few calls may be far off.
         self.is_wide = self.high.completed < CLIMB_CALLS;
         (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
+        self.is_filled = true;
         SearchStage::HighMeasure
     }
 

@@ -55,7 +55,7 @@ pub(super) struct LimitController {
     meter: Meter,
     low: Meter,
     high: Meter,
-    /// Parts of the high level so far.
+    /// Parts of the high level, or of a check, so far.
     parts: u32,
     /// How often a level has settled without being reached.
     refills: u32,
@@ -300,7 +300,9 @@ impl LimitController {
         let end_us = self.stage_end_us.min(now_us);
         let settles_on = self.refills < REFILLS_MAX;
         let is_filling = self.meter.full_us == 0 && settles_on;
-        let is_draining = load.in_flight > self.limit + self.limit / 2 && settles_on;
+        // An overload that has ended needs no low level.
+        let is_wanted = load.is_overloaded || self.is_climbing();
+        let is_draining = load.in_flight > self.limit + self.limit / 2 && settles_on && is_wanted;
         let next = match self.stage {
             // Requests fill a higher level as fast as they come. Meanwhile none is in excess, which
             // is no end of the overload.
