@@ -2,7 +2,7 @@
 //! what their renewal costs a store that is dead, slow or loses replies.
 
 use crate::faulty_store::Faulty;
-use crate::fixture::{NOW_US, rows, setup};
+use crate::fixture::{NOW_US, SeenVerdict, seen, seen_verdict, setup};
 use crate::now;
 use std::time::Duration;
 use tollgate::engine::{
@@ -43,14 +43,6 @@ async fn admit_later<S: LeaseStore>(
     gate.admit(&rules, now_us, &facts, &options, &mut buffers).await.1
 }
 
-/// The verdict on a request: whether it passes, its source, and its rows.
-type SeenVerdict = (bool, Source, Vec<(String, bool, u64)>);
-
-fn seen(allowed: bool, source: Source, rows: &[(&str, bool, u64)]) -> SeenVerdict {
-    let rows = rows.iter().map(|(name, ok, left)| ((*name).to_owned(), *ok, *left));
-    (allowed, source, rows.collect())
-}
-
 fn decide(
     gate: &Gate<Faulty>,
     now_us: u64,
@@ -74,8 +66,7 @@ async fn decide_later<S: LeaseStore>(
         Intent::Take => gate.check(&rules, now_us, &facts, 1, &mut buffers).await,
         Intent::Peek => gate.peek(&rules, now_us, &facts, 1, &mut buffers).await,
     };
-    let rows = rows(&verdict).into_iter().map(|(name, ok, left)| (name.to_owned(), ok, left));
-    (verdict.allowed, verdict.source, rows.collect())
+    seen_verdict(&verdict)
 }
 
 /// The units left of the one limit that has this value.
