@@ -1,5 +1,6 @@
 //! The decision: deny cache, store, failure policy, counters, in this order.
 
+use super::failure::WithheldCharges;
 use super::request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
@@ -19,6 +20,7 @@ use tollgate_store::{
 struct PendingDecision<'c, R> {
     rest: R,
     lookup: Option<DenyCacheLookup<'c>>,
+    withheld: WithheldCharges,
 }
 
 /// The deny cache's answer before the store is called.
@@ -77,17 +79,12 @@ impl<S: Store> Gate<S> {
         let deny_cache = self.deny_cache.as_ref();
         let lookup = deny_cache.map(|cache| self.check_deny_cache(cache, request, decided));
         let answered = DenyCacheLookup::answered(lookup.as_ref());
+        let mut withheld = WithheldCharges::new();
+        if !self.store.answers_at_once() && self.slots.has_failed() {
+            withheld = self.withhold_lapsed(request);
+        }
         let requests = request.store_requests(answered, buffer);
         if requests.is_empty() {
-            return None;
-        }
-        if !self.store.answers_at_once()
-            && self.slots.has_failed()
-            && self.has_lapsed_slots(request)
-        {
-            request.fail_rows(answered, StoreErrorKind::Unreachable, answers);
-            self.apply_failure_policies(request, answered, answers);
-            self.push_rows(request, answered, answers, decided);
             return None;
         }
         let undecided = self.store.begin(request.now_us, StoreCall::Decide(&requests), answers);
@@ -95,10 +92,16 @@ impl<S: Store> Gate<S> {
             request.spare_requests = recycle_vec(requests.into_vec());
         }
         if let Some(rest) = undecided {
-            return Some(PendingDecision { rest, lookup });
+            return Some(PendingDecision { rest, lookup, withheld });
+        }
+        let is_answered = withheld.is_empty();
+        if !is_answered {
+            request.fail_withheld(answered, &withheld, answers);
+            // The store has refused these requests, so nothing has to be given back.
+            self.apply_failure_policies(request, answered, answers);
         }
         self.push_rows(request, answered, answers, decided);
-        if let Some(lookup) = lookup {
+        if let Some(lookup) = lookup.filter(|_| is_answered) {
             self.update_deny_cache(request, lookup, answers);
         }
         None
@@ -108,7 +111,7 @@ impl<S: Store> Gate<S> {
     async fn finish_decision<'r, R: FromAnswer<'r>>(
         &self,
         request: &DecisionRequest<'_, 'r>,
-        PendingDecision { rest, lookup }: PendingDecision<'_, S::Undecided>,
+        PendingDecision { rest, lookup, withheld }: PendingDecision<'_, S::Undecided>,
         answers: &mut Answers,
         decided: &mut DecidedRows<R>,
     ) {
@@ -116,8 +119,10 @@ impl<S: Store> Gate<S> {
         let requests = request.store_requests(answered, Vec::new());
         let call = StoreCall::Decide(&requests);
         let finished = self.store.finish(request.now_us, call, rest, answers).await;
-        if let Err(error) = finished {
-            request.fail_rows(answered, error.kind, answers);
+        match finished {
+            Ok(()) if withheld.is_empty() => {}
+            Ok(()) => request.fail_withheld(answered, &withheld, answers),
+            Err(error) => request.fail_rows(answered, error.kind, answers),
         }
         self.learn_blocks(request, answered, answers);
         let is_answered = answers.first_failure().is_none();

@@ -5,13 +5,14 @@ use crate::engine::Rules;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate_core::algorithm::Concurrency;
 use tollgate_core::{Algorithm, Intent, LimitParams, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, MemoryStore, Request, Store, StoreCall,
-    StoreErrorKind,
+    Adjustment, Answer, Answers, Change, Charge, ChargeMode, MemoryStore, ParamsId, Request, Store,
+    StoreCall, StoreErrorKind,
 };
 
 /// The wait that a limit with `closed` tells its clients.
@@ -19,6 +20,9 @@ const RETRY_AFTER_US: u64 = 1_000_000;
 /// The size of the store for shares.
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
+
+/// The params of a charge that the store must refuse. A `ttl` this long ends no slot of the key.
+static NO_SLOTS: LimitParams = LimitParams::Concurrency(Concurrency::CLOSED);
 
 /// The state of a charge in the fallback store: its id, and the parameters of this node.
 pub(crate) type LocalState = (u64, LimitParams);
@@ -32,6 +36,9 @@ struct LocalCharge<'a> {
 /// Requests that the store admitted and a failure policy refuses: the index of the answer, and the
 /// limits.
 pub(super) type RefusedByPolicy = SmallVec<[(usize, Range<usize>); 1]>;
+
+/// The indices of charges that the store must refuse, in order.
+pub(super) type WithheldCharges = SmallVec<[usize; 2]>;
 
 impl<S: Store> Gate<S> {
     /// Decides the limits whose servers failed by their failure policies, and counts the failure.
@@ -120,16 +127,29 @@ impl<S: Store> Gate<S> {
         may_take && is_local_admitted
     }
 
-    /// Whether this node holds a lapsed slot of a key that the request asks for, under a limit that
-    /// is closed without its store.
+    /// Withholds slots of keys of which this node has lapsed slots, under limits that are closed
+    /// without their store. Returns the indices of the charges.
     #[cold]
-    pub(super) fn has_lapsed_slots(&self, request: &DecisionRequest<'_, '_>) -> bool {
-        let asked = request.limits.iter().zip(&request.charges);
-        let asked = asked.filter(|(limit, charge)| {
-            limit.intent == Intent::Take && is_closed(&limit.selected, charge)
-        });
-        let charges: SmallVec<[&Charge<'_>; 4]> = asked.map(|(_, charge)| charge).collect();
-        self.slots.has_lapsed(request.now_us, &charges)
+    pub(super) fn withhold_lapsed(&self, request: &mut DecisionRequest<'_, '_>) -> WithheldCharges {
+        let now_us = request.now_us;
+        let asked = request.limits.iter().zip(&mut request.charges).enumerate();
+        let mut withheld = WithheldCharges::new();
+        for (index, (limit, charge)) in asked {
+            let takes_slot = matches!(charge.params, LimitParams::Concurrency(_))
+                && limit.intent == Intent::Take
+                && charge.mode == ChargeMode::Enforce;
+            if takes_slot
+                && is_closed(&limit.selected, charge)
+                && self.slots.has_lapsed(now_us, charge)
+            {
+                // The store decides the other limits of the request. It must know that this one
+                // refuses, and must not count the refusal as a violation.
+                let (params, params_id) = (&NO_SLOTS, ParamsId::default());
+                *charge = Charge { params, params_id, penalty: None, ..*charge };
+                withheld.push(index);
+            }
+        }
+        withheld
     }
 
     /// Gives back the store's charges for requests that a failure policy refuses.

@@ -245,6 +245,25 @@ impl<'a> DecisionRequest<'a, '_> {
         }
     }
 
+    /// Fails the rows of charges that the store had to refuse.
+    #[cold]
+    pub(super) fn fail_withheld(
+        &self,
+        answered: &[bool],
+        withheld: &[usize],
+        answers: &mut Answers,
+    ) {
+        for (index, limits) in self.unanswered(answered).enumerate() {
+            let Some((_, rows)) = answers.get_mut(index) else { continue };
+            let first = withheld.partition_point(|charge| *charge < limits.start);
+            for charge in withheld[first..].iter().take_while(|charge| limits.contains(charge)) {
+                if let Some(row) = rows.get_mut(charge - limits.start) {
+                    *row = Answer::failed(StoreErrorKind::Unreachable);
+                }
+            }
+        }
+    }
+
     /// The store's requests.
     #[inline]
     pub(super) fn store_requests<'q>(

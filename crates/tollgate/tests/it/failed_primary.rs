@@ -1,6 +1,6 @@
 //! A request whose limits are on several primaries of a real cluster, while one of them fails.
 
-use crate::fixture::{NOW_US, rows, setup};
+use crate::fixture::{NOW_US, SeenVerdict, seen, seen_verdict, setup};
 use std::time::Duration;
 use tollgate::engine::{Gate, GateBuffers, ReservationEnd, SingleCheck, Source};
 use tollgate::store::redis::{Endpoint, RedisOptions};
@@ -32,16 +32,12 @@ fn limits(of_user: &str, of_ip: &str, of_org: &str) -> String {
     limit("user", 100, of_user) + &limit("ip", 2, of_ip) + &limit("org", 100, of_org)
 }
 
-/// The verdict on a request: whether it passes, its source, and its rows.
-type SeenVerdict = (bool, Source, Vec<(String, bool, u64)>);
-
 async fn check(gate: &Gate<RedisStore>, values: &[(&str, &str)]) -> SeenVerdict {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     values.iter().for_each(|(name, value)| facts.set(name, value).unwrap());
     let verdict = gate.check(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()).await;
-    let rows = rows(&verdict).into_iter().map(|(name, ok, left)| (name.to_owned(), ok, left));
-    (verdict.allowed, verdict.source, rows.collect())
+    seen_verdict(&verdict)
 }
 
 /// The units left of a limit, by its name and key.
@@ -81,11 +77,6 @@ async fn values(cluster: &Cluster, name: &str, on_failing: bool, count: usize) -
         before = now;
     }
     found
-}
-
-fn seen(allowed: bool, source: Source, rows: &[(&str, bool, u64)]) -> SeenVerdict {
-    let rows = rows.iter().map(|(name, ok, left)| ((*name).to_owned(), *ok, *left));
-    (allowed, source, rows.collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

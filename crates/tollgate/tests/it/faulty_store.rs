@@ -17,6 +17,7 @@ pub(crate) struct Faulty {
     behind: MemoryStore,
     down: AtomicBool,
     slow: AtomicBool,
+    loses_replies: AtomicBool,
     calls: AtomicU64,
     /// The value whose keys are on a failing server.
     failing_value: Mutex<Option<&'static str>>,
@@ -58,6 +59,11 @@ impl Faulty {
     /// Delays the answer of every decision and adjustment.
     pub(crate) fn set_slow(&self, slow: bool) {
         self.slow.store(slow, Ordering::Relaxed);
+    }
+
+    /// Decides and adjusts, and then fails.
+    pub(crate) fn set_loses_replies(&self, loses_replies: bool) {
+        self.loses_replies.store(loses_replies, Ordering::Relaxed);
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -119,7 +125,10 @@ impl Store for Faulty {
         if !matches!(call, StoreCall::Reset { .. }) {
             self.delay().await;
         }
-        Ok(())
+        match self.loses_replies.load(Ordering::Relaxed) {
+            true => Err(StoreError::new(StoreErrorKind::Timeout, "told to lose the reply")),
+            false => Ok(()),
+        }
     }
 
     fn state_key(&self, charge: &Charge<'_>) -> StateKey {

@@ -1,7 +1,7 @@
 //! A gate from a few lines of YAML, with its rules.
 
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, GateBuffers, GateSetup, RulesGuard, Verdict, policy};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, RulesGuard, Source, Verdict, policy};
 
 /// Any instant that does not start a window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
@@ -52,4 +52,16 @@ pub(crate) fn rows<'v>(verdict: &'v Verdict<'_>) -> Vec<(&'v str, bool, u64)> {
         (&*row.limit.name, row.outcome.admitted, row.outcome.remaining)
     };
     verdict.rows.iter().map(row).collect()
+}
+
+/// The verdict on a request: whether it passes, its source, and its rows.
+pub(crate) type SeenVerdict = (bool, Source, Vec<(String, bool, u64)>);
+
+pub(crate) fn seen(allowed: bool, source: Source, rows: &[(&str, bool, u64)]) -> SeenVerdict {
+    let rows = rows.iter().map(|(name, ok, left)| ((*name).to_owned(), *ok, *left));
+    (allowed, source, rows.collect())
+}
+
+pub(crate) fn seen_verdict(verdict: &Verdict<'_>) -> SeenVerdict {
+    seen(verdict.allowed, verdict.source, &rows(verdict))
 }

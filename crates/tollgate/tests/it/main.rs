@@ -14,6 +14,7 @@ mod fleet;
 mod gate;
 mod in_flight;
 mod key;
+mod lapsed_slots;
 mod limiter;
 mod local_blocks;
 mod local_charges;

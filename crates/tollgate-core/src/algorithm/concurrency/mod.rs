@@ -15,6 +15,9 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
+    /// No slots. Slots that are held already keep the longest time to live.
+    pub const CLOSED: Self = Self { limit: 0, ttl_us: TTL_US_MAX };
+
     /// Creates a limit of up to 2^32 - 1 slots, each held for 1 ms to 366 days.
     pub const fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidParams> {
         if slots > u32::MAX as u64 {
