@@ -26,7 +26,8 @@ const EVIDENCE: i64 = 16 << 8;
 const PROBE_CALLS: u64 = 4 * CALLS;
 /// The lowest level that a probe halves, in parts of a request.
 const LOW_MIN: u64 = 4 * SCALE;
-/// Requests that a probe may add to those in flight and in the queue.
+/// Requests that a probe may add to those in flight and in the queue: at most four times as many
+/// as were in flight, and at most this many.
 const PROBE_REQUESTS: u32 = 2 * CALLS as u32;
 /// The longest time for which a level drains or is measured.
 const PROBE_US_MAX: u64 = 2_000_000;
@@ -54,8 +55,8 @@ pub(super) struct OrderLevel {
     start: Meter,
     /// The measurements at the level before that of the probe.
     before: Meter,
-    /// Requests in flight and in the queue before the probe.
-    requests: u32,
+    /// Requests in flight and in the queue that end a probe.
+    requests_max: u32,
     /// Whether a level of this probe had the throughput of the one before.
     is_descending: bool,
     fastest: Meter,
@@ -118,7 +119,7 @@ impl OrderLevel {
             stage: ProbeStage::Watch,
             start: Meter::default(),
             before: Meter::default(),
-            requests: 0,
+            requests_max: 0,
             is_descending: false,
             fastest: Meter::default(),
             fastest_us: 0,
@@ -158,12 +159,13 @@ impl OrderLevel {
         let requests = in_flight + waiting;
         match self.stage {
             ProbeStage::Watch if window.completed >= CALLS => {
-                (self.start, self.requests) = (total, requests);
+                let most = PROBE_REQUESTS.min(4 * round(window.in_flight()));
+                (self.start, self.requests_max) = (total, requests + most);
                 self.watch(window, total);
             }
             ProbeStage::Watch if window.length_us > PROBE_US_MAX => self.start = total,
             ProbeStage::Watch => {}
-            _ if requests > self.requests + PROBE_REQUESTS => self.fail(total),
+            _ if requests > self.requests_max => self.fail(total),
             ProbeStage::Drain if in_flight <= self.level + self.level / 4 => {
                 self.enter(ProbeStage::Measure, total);
             }
@@ -232,7 +234,7 @@ impl OrderLevel {
 
     fn learn_fastest(&mut self, window: &Meter) {
         self.fastest.add(window);
-        if self.fastest.completed < FASTEST_CALLS {
+        if self.fastest_us > 0 && self.fastest.completed < FASTEST_CALLS {
             return;
         }
         let Meter { length_us, .. } = self.fastest;

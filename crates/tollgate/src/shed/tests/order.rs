@@ -97,7 +97,7 @@ fn order_follows_workers_that_leave_and_come() {
 }
 
 /// An upstream that ends one call every `gap_us`, and connections that each send the next request
-/// when the last one ends: five in the first two seconds, then fifty. A fifth is of class 0, unless
+/// when the last one ends: twelve in the first two seconds, then fifty. A fifth is of class 0, unless
 /// `is_mixed` is false.
 struct ClosedLoop {
     shedder: AdaptiveShedder,
@@ -113,12 +113,12 @@ impl ClosedLoop {
         let (shedder, tickets) = (AdaptiveShedder::with_seed(settings, 1), VecDeque::new());
         let mut all =
             Self { shedder, now_us: 1, tickets, waiting: Vec::new(), count: 0, queued: 0 };
-        (0..5).for_each(|_| all.send(is_mixed));
+        (0..12).for_each(|_| all.send(is_mixed));
         let mut is_full = false;
         while all.now_us < 4_000_000 {
             all.now_us += gap_us;
             if all.now_us > 2_000_000 && !std::mem::replace(&mut is_full, true) {
-                (0..45).for_each(|_| all.send(is_mixed));
+                (0..38).for_each(|_| all.send(is_mixed));
             }
             let ticket = all.tickets.pop_front().expect("a call in flight");
             ticket.finish(all.now_us, UpstreamOutcome::Ok);
@@ -153,9 +153,11 @@ fn calls_that_are_not_worth_it_never_wait() {
     let settings = AdaptiveSettings::new(2);
     let ordered = ClosedLoop::run(settings, 1_250, true);
     assert!(ordered.queued > 300, "{} queued of {}", ordered.queued, ordered.count);
-    // A gateway that is the bottleneck: calls take 100 us, and 1 ms behind each other.
-    let fast = ClosedLoop::run(settings, 20, true);
-    assert_eq!(fast.queued, 0, "of {}", fast.count);
+    // A gateway that is the bottleneck: calls wait in it for each other.
+    for gap_us in [20, 100] {
+        let fast = ClosedLoop::run(settings, gap_us, true);
+        assert_eq!(fast.queued, 0, "of {}, one in {gap_us} us", fast.count);
+    }
     let one_class = ClosedLoop::run(settings, 1_250, false);
     assert_eq!(one_class.queued, 0, "of {} of one class", one_class.count);
     let shadow = ClosedLoop::run(settings.shadow(true), 1_250, true);
