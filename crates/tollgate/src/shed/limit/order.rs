@@ -81,8 +81,8 @@ enum ProbeStage {
 }
 
 impl LimitController {
-    /// Moves the order level once a tick, and returns it. `offered` are the requests offered lately,
-    /// by class: if all have one class, there is nothing to order.
+    /// Moves the order level once a tick, and returns it. `offered` are the requests offered
+    /// lately, by class: if all have one class, there is nothing to order.
     pub(in super::super) fn order_level(
         &mut self,
         is_wanted: bool,

@@ -97,8 +97,8 @@ fn order_follows_workers_that_leave_and_come() {
 }
 
 /// An upstream that ends one call every `gap_us`, and connections that each send the next request
-/// when the last one ends: twelve in the first two seconds, then fifty. A fifth is of class 0, unless
-/// `is_mixed` is false.
+/// when the last one ends: twelve in the first two seconds, then fifty. A fifth of the requests is
+/// of class 0, unless `is_mixed` is false.
 struct ClosedLoop {
     shedder: AdaptiveShedder,
     now_us: u64,
