@@ -84,6 +84,11 @@ impl WaitingRoom {
         self.lists.iter().position(|list| list.oldest != NONE).map(Lane::of)
     }
 
+    /// The most important class with a request that waits.
+    pub(super) fn first_class(&self) -> Option<u8> {
+        self.first_lane().map(|lane| lane.class)
+    }
+
     /// Lanes with a request that waits, each with its oldest one; the least important first.
     pub(super) fn oldest_by_lane(&self) -> impl Iterator<Item = (Lane, QueueEntryId, u64)> {
         let lists = self.lists.iter().enumerate().rev();

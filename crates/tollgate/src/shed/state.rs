@@ -3,7 +3,7 @@
 use super::abandoned::AbandonedCalls;
 use super::demand::Demand;
 use super::fair::{CERTAIN, FairShare, FairStanding};
-use super::limit::{LimitController, LoadView};
+use super::limit::{LimitController, LoadView, UNORDERED};
 use super::queue::{Lane, QueueEntryId, QueueEntryState, WaitingRoom};
 use super::snapshot::{ClassCounts, ShedSnapshot};
 use super::threshold::{STEPS, Threshold};
@@ -20,6 +20,8 @@ const HOLE_CALLS: u64 = 8;
 pub(super) const START: u32 = 64;
 /// The longest wait while the upstream keeps up.
 const WAIT_US: u64 = 220_000;
+/// The longest wait for order, if the upstream would take the request.
+const ORDER_WAIT_US: u64 = 750_000;
 /// The longest wait while the limit is a guess that may still double.
 const CLIMB_WAIT_US: u64 = 1_000_000;
 /// The longest wait in a class that enters whole while others are shed.
@@ -49,6 +51,10 @@ pub(super) struct ShedderState {
     fair: Vec<FairShare>,
     pub(super) room: WaitingRoom,
     in_flight: u32,
+    /// Requests below the first class wait for order while so many are in flight.
+    order_level: u32,
+    /// The last time at which requests waited for order, and not for the limit.
+    ordered_us: u64,
     /// Abandoned calls, which count as in flight.
     abandoned: AbandonedCalls,
     classes: [ClassCounts; CLASSES_MAX as usize],
@@ -81,6 +87,8 @@ impl ShedderState {
             fair: (0..classes).map(|_| FairShare::new()).collect(),
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
+            order_level: UNORDERED,
+            ordered_us: 0,
             abandoned: AbandonedCalls::new(),
             classes: Default::default(),
             random: seed | 1,
@@ -111,15 +119,23 @@ impl ShedderState {
             true => FairStanding::Beyond,
             false => self.standing(class, request.client),
         };
-        if self.in_flight < self.limit.limit() && self.room.len() == 0 {
+        if self.in_flight < self.level_of(class) && self.room.len() == 0 {
             self.admit(class);
             return None;
         }
-        Some(self.enter_queue(now_us, class, standing))
+        self.enter_queue(now_us, class, standing)
     }
 
     #[inline(never)]
-    fn enter_queue(&mut self, now_us: u64, class: u8, standing: FairStanding) -> LaterStep {
+    fn enter_queue(&mut self, now_us: u64, class: u8, standing: FairStanding) -> Option<LaterStep> {
+        if class == 0 && self.is_ordering() && self.room.first_class() != Some(0) {
+            self.admit(class);
+            return None;
+        }
+        Some(self.queue_or_shed(now_us, class, standing))
+    }
+
+    fn queue_or_shed(&mut self, now_us: u64, class: u8, standing: FairStanding) -> LaterStep {
         if standing == FairStanding::Refused {
             return self.shed(class, ShedReason::Adaptive);
         }
@@ -128,6 +144,20 @@ impl ShedderState {
         }
         let is_inside = standing == FairStanding::Inside;
         LaterStep::Wait(self.room.push(Lane { class, is_inside }, now_us))
+    }
+
+    /// The requests in flight below which a request of `class` enters.
+    #[inline]
+    fn level_of(&self, class: u8) -> u32 {
+        match class {
+            0 => self.limit.limit(),
+            _ => self.limit.limit().min(self.order_level),
+        }
+    }
+
+    /// Whether requests that wait do so for order, and not for the limit.
+    fn is_ordering(&self) -> bool {
+        self.order_level != UNORDERED && self.in_flight < self.limit.limit()
     }
 
     /// Ends a call, which may have ended at the upstream before this is known.
@@ -219,6 +249,9 @@ impl ShedderState {
         if self.room.len() == 0 {
             return None;
         }
+        if self.is_ordering() {
+            self.ordered_us = now_us;
+        }
         if let Some((slot, class)) = self.next_late(now_us) {
             self.shed(class, ShedReason::Queue);
             return Some(self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue)));
@@ -227,7 +260,7 @@ impl ShedderState {
         let oldest = self.room.oldest(lane)?;
         // Last in, first out where most are shed anyway: those that are served did not wait. So it
         // is too where the limit climbs and clients that have waited for longer may leave.
-        let waited_us = now_us.saturating_sub(oldest.1);
+        let waited_us = self.waited_us(oldest.1, now_us);
         if self.in_flight >= self.slots(lane, waited_us) {
             return None;
         }
@@ -247,21 +280,32 @@ impl ShedderState {
     fn slots(&self, lane: Lane, waited_us: u64) -> u32 {
         match self.is_sparing && !self.threshold.is_last(lane.class) {
             true if waited_us > self.patience_us(OVERLOAD_WAIT_US) / 8 => self.limit.spared(),
-            _ => self.limit.limit(),
+            _ => self.level_of(lane.class),
         }
+    }
+
+    /// How long a request has waited for the limit.
+    fn waited_us(&self, entered_us: u64, now_us: u64) -> u64 {
+        now_us.saturating_sub(entered_us.max(self.ordered_us))
     }
 
     /// The longest that a request waits which enters now.
     pub(super) fn longest_wait_us(&self) -> u64 {
         match self.limit.is_climbing() {
             true => CLIMB_WAIT_US,
+            false if self.order_level != UNORDERED => ORDER_WAIT_US,
             false => self.patience_us(WAIT_US),
         }
     }
 
-    /// Sheds a request whose owner gave up waiting.
+    /// Ends the longest wait of a request: sheds it, or admits it if it waited for order.
     pub(super) fn expire(&mut self, slot: QueueEntryId) {
         let class = self.room.class(slot);
+        if self.is_ordering() {
+            self.admit(class);
+            self.room.resolve(slot, QueueEntryState::Granted(self.limit.now_us()));
+            return;
+        }
         self.shed(class, ShedReason::Queue);
         self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue));
     }
@@ -316,9 +360,10 @@ impl ShedderState {
     #[cold]
     fn notice_hole(&mut self, now_us: u64, hole_us: u64) {
         let load = self.load();
-        if load.is_waiting && hole_us > HOLE_US + HOLE_CALLS * load.gap_us {
+        if self.room.len() > 0 && hole_us > HOLE_US + HOLE_CALLS * load.gap_us {
             self.demand.skip(hole_us);
             self.limit.interrupt(now_us, load);
+            self.limit.interrupt_order();
         }
     }
 
@@ -327,7 +372,7 @@ impl ShedderState {
             self.leave(class);
         }
         let classes = &self.classes[..usize::from(self.settings.classes)];
-        self.demand.tick(now_us, self.room.len(), classes.iter().map(|counts| counts.offered));
+        self.demand.tick(now_us, self.waiting(), classes.iter().map(|counts| counts.offered));
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
         let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();
         self.threshold.step(sheds, completed, offered);
@@ -345,14 +390,30 @@ impl ShedderState {
             fair.tick(wide, if sheds { narrow } else { CERTAIN });
             above += offered;
         }
+        let is_wanted = !self.demand.is_overloaded() && !self.settings.is_shadow;
+        if !is_wanted {
+            self.order_level = UNORDERED;
+        }
         let load = self.load();
         self.limit.start(now_us, load);
+        let offered = self.demand.offered_mean();
+        let load = (self.in_flight, self.room.len());
+        self.order_level = self.limit.order_level(is_wanted, offered, load);
+    }
+
+    /// Requests that would wait for the limit if none waited for order.
+    fn waiting(&self) -> usize {
+        match self.is_ordering() {
+            true => (self.in_flight as usize + self.room.len())
+                .saturating_sub(self.limit.limit() as usize),
+            false => self.room.len(),
+        }
     }
 
     fn load(&self) -> LoadView {
         LoadView {
             is_overloaded: self.demand.is_heavy(),
-            is_waiting: self.room.len() > 0,
+            is_waiting: self.room.len() > 0 && !self.is_ordering(),
             in_flight: self.in_flight,
             gap_us: self.demand.gap_us(),
         }
@@ -395,7 +456,7 @@ impl ShedderState {
     /// The oldest request of a lane that has waited too long.
     fn next_late(&self, now_us: u64) -> Option<(QueueEntryId, u8)> {
         self.room.oldest_by_lane().find_map(|(lane, slot, entered_us)| {
-            let waited_us = now_us.saturating_sub(entered_us);
+            let waited_us = self.waited_us(entered_us, now_us);
             (waited_us > self.wait_us(lane, now_us)).then_some((slot, lane.class))
         })
     }

@@ -1,6 +1,7 @@
 //! Tests of the shared shedder.
 
 mod endless;
+mod order;
 mod parts;
 mod properties;
 mod simulation;

@@ -1,6 +1,6 @@
 //! Measurements at one level of requests in flight.
 
-use super::{CALLS, SCALE};
+use super::{CALLS, LimitController, SCALE};
 
 /// The measurements at one level.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +40,19 @@ impl Meter {
         self.abandoned += part.abandoned;
     }
 
+    /// The measurements after `earlier`, which began at the same time.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            length_us: self.length_us - earlier.length_us,
+            last_us: self.last_us,
+            in_flight_us: self.in_flight_us - earlier.in_flight_us,
+            full_us: self.full_us - earlier.full_us,
+            completed: self.completed - earlier.completed,
+            overloaded: self.overloaded - earlier.overloaded,
+            abandoned: self.abandoned - earlier.abandoned,
+        }
+    }
+
     /// Calls in 2^20 us, times 256.
     pub(super) fn rate(&self) -> Option<u64> {
         (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
@@ -77,5 +90,20 @@ impl Meter {
     /// Whether the limit, and not the load, decided how many were in flight.
     pub(super) fn is_full(&self) -> bool {
         self.full_us * 10 >= self.length_us * 8
+    }
+}
+
+impl LimitController {
+    /// Begins a measurement at this time.
+    pub(super) fn restart_meter(&mut self, now_us: u64) {
+        self.total.add(&self.meter);
+        self.meter = Meter { last_us: now_us, ..Meter::default() };
+    }
+
+    /// The measurements since the start.
+    pub(super) fn total(&self) -> Meter {
+        let mut total = Meter { last_us: self.meter.last_us, ..self.total };
+        total.add(&self.meter);
+        total
     }
 }

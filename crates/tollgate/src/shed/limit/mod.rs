@@ -15,6 +15,7 @@
 mod climb;
 mod errors;
 mod meter;
+mod order;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,10 @@ mod tests;
 use climb::{CLIMB_CALLS, CLIMB_US_MAX};
 use errors::ErrorTolerance;
 use meter::Meter;
+use order::OrderLevel;
 use search::Drift;
+
+pub(super) use order::UNORDERED;
 
 /// The knee is kept in parts of a request.
 const SCALE: u64 = 256;
@@ -53,6 +57,8 @@ pub(super) struct LimitController {
     stage_start_us: u64,
     stage_end_us: u64,
     meter: Meter,
+    /// All measurements before those in `meter`.
+    total: Meter,
     low: Meter,
     high: Meter,
     /// Parts of the high level, or of a check, so far.
@@ -83,6 +89,7 @@ pub(super) struct LimitController {
     /// Calls on which the reference rests.
     reference_calls: u64,
     shift: Drift,
+    order: OrderLevel,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +129,7 @@ impl LimitController {
             stage_start_us: 0,
             stage_end_us: u64::MAX,
             meter: Meter::default(),
+            total: Meter::default(),
             low: Meter::default(),
             high: Meter::default(),
             parts: 0,
@@ -140,6 +148,7 @@ impl LimitController {
             reference: 0,
             reference_calls: 0,
             shift: Drift::default(),
+            order: OrderLevel::new(),
         };
         controller.set_knee(controller.knee);
         controller.limit = controller.high_level;
@@ -279,7 +288,7 @@ impl LimitController {
                 self.rest_call_us =
                     if mean_us == 0 { call_us } else { (3 * mean_us + call_us) / 4 };
             }
-            self.meter = Meter { last_us: now_us, ..Meter::default() };
+            self.restart_meter(now_us);
         }
     }
 
@@ -392,7 +401,7 @@ impl LimitController {
             SearchStage::LowMeasure | SearchStage::HighMeasure => measure_us,
         };
         (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);
-        self.meter = Meter { last_us: now_us, ..Meter::default() };
+        self.restart_meter(now_us);
     }
 }
 
