@@ -145,7 +145,7 @@ async fn restore(server: &mut MultiplexedConnection, key: &[u8], value: &Option<
     let _: Value = command.query_async(server).await.unwrap();
 }
 
-async fn run(
+pub(crate) async fn run_ledger(
     server: &mut MultiplexedConnection,
     name: &[u8],
     terms: &LeaseTerms,
@@ -209,7 +209,7 @@ async fn compare(
             ask.summary = newest;
         }
         let expected = mirror.handle(now_us, SPARE_MS * 1_000, &terms, &ask);
-        let answered = run(server, name, &terms, now_us, &ask).await;
+        let answered = run_ledger(server, name, &terms, now_us, &ask).await;
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
         newest = answered.summary;
