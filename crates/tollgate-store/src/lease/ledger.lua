@@ -49,6 +49,9 @@ local all_granted, all_returned, restored, calls, reported, dropped = 0, 0, 0, 0
 if found[1] then
   last, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored, calls,
     reported, dropped = numbers(found[1])
+  -- Nodes of an older build write no numbers of calls. Without them, holders seem to have seen more
+  -- than the store, which can only raise the state.
+  calls, reported, dropped = calls or 0, reported or 0, dropped or 0
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
