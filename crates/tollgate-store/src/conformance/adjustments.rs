@@ -4,7 +4,7 @@ use super::admission::one_a_second;
 use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::{algorithm_name, all_algorithms};
 use crate::{Change, ReservationStore, Store};
-use tollgate_core::{Algorithm, LimitParams, LimitState};
+use tollgate_core::{Algorithm, LimitState};
 
 /// A give-back returns the units that time has not returned. The row is a peek afterwards.
 pub async fn give_backs<S: Store>(store: &S) {
@@ -111,39 +111,6 @@ pub async fn give_backs_after_resets<S: ReservationStore>(store: &S) {
             driver.end(&id, 0, &[(line, back(3, second))]).await;
             let (admitted, rows) = driver.take(&[line]).await;
             assert!(!admitted, "{name}: six after a reset: {rows:?}");
-        }
-    }
-}
-
-/// A reset reads the clock before it forgets. So its instant may be before that of a charge which
-/// it forgot, and later charges cannot be given back for a second. Slots and entries of a log have
-/// instants of their own, and are given back at once.
-pub async fn give_backs_around_resets<S: Store>(store: &S) {
-    for params in all_algorithms(5) {
-        let name = algorithm_name(&params);
-        let has_entries =
-            matches!(params, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_));
-        let line = ChargeSpec::new(37, name, params);
-        let back = |units, receipt| Change::GiveBack { units, receipt, charged_params: params };
-        let mut driver = StoreDriver::new(store);
-        let reset_us = driver.now_us;
-        driver.now_us += 500_000;
-        let (_, rows) = driver.take(&[line.cost(2)]).await;
-        let Some(forgotten) = rows[0].receipt else { panic!("{name}: two fit") };
-        driver.now_us = reset_us;
-        driver.reset(&line).await;
-        driver.now_us += 600_000;
-        assert!(driver.take(&[line.cost(5)]).await.0, "{name}");
-        let rows = driver.adjust(&[(line, back(2, forgotten))]).await;
-        assert_eq!(rows[0].outcome.remaining, 0, "{name}: a reset forgot the charge");
-        for (wait_us, is_given_back) in [(1, has_entries), (1_000_001, true)] {
-            driver.reset(&line).await;
-            driver.now_us += wait_us;
-            let (_, rows) = driver.take(&[line.cost(5)]).await;
-            let Some(receipt) = rows[0].receipt else { panic!("{name}: five fit") };
-            let rows = driver.adjust(&[(line, back(5, receipt))]).await;
-            let expected = if is_given_back { 5 } else { 0 };
-            assert_eq!(rows[0].outcome.remaining, expected, "{name} {wait_us} us after a reset");
         }
     }
 }

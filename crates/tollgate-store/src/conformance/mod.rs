@@ -24,9 +24,7 @@ mod penalties;
 mod reservations;
 mod trace;
 
-pub use adjustments::{
-    debts, give_backs, give_backs_after_resets, give_backs_around_resets, resets,
-};
+pub use adjustments::{debts, give_backs, give_backs_after_resets, resets};
 pub use admission::{all_or_nothing, batches, costs, leaps, owed, peeks, shadows, tier_changes};
 pub use driver::{ChargeSpec, StoreDriver};
 pub use model::Model;
@@ -55,7 +53,6 @@ pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     debts(&fresh().await).await;
     resets(&fresh().await).await;
     give_backs_after_resets(&fresh().await).await;
-    give_backs_around_resets(&fresh().await).await;
     settled(&fresh().await).await;
     ended_once(&fresh().await).await;
     expiring(&fresh().await).await;

@@ -1,7 +1,7 @@
 //! The model: the contract of a store, as a map and the functions of the core.
 
 use super::driver::ChargeSpec;
-use crate::memory::resets::{REMEMBERED_US, span_us};
+use crate::memory::resets::REMEMBERED_US;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
@@ -49,9 +49,8 @@ impl Model {
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(line.params.charge(state, now_us, units)),
             Change::GiveBack { receipt, .. }
-                if reset_us.is_some_and(|us| {
-                    receipt.at_us <= us + span_us(&line.params) && now_us < us + REMEMBERED_US
-                }) =>
+                if reset_us
+                    .is_some_and(|us| receipt.at_us <= us && now_us < us + REMEMBERED_US) =>
             {
                 None
             }

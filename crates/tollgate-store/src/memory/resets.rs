@@ -4,14 +4,9 @@ use super::table::address::CellAddress;
 use crate::sync::{AtomicUsize, Ordering, lock_mutex};
 use std::collections::HashMap;
 use std::sync::Mutex;
-use tollgate_core::LimitParams;
 
 /// How long a reset is remembered. No reservation lasts longer.
 pub(crate) const REMEMBERED_US: u64 = 3_600_000_000;
-
-/// How much later than a reset a charge may be that it still forgets: a reset reads its clock before
-/// it drops the state.
-pub(crate) const SPAN_US: u64 = 1_000_000;
 
 /// Limit of keys.
 const KEYS_MAX: usize = 16_384;
@@ -50,23 +45,14 @@ impl Resets {
         self.count.store(table.len(), Ordering::Relaxed);
     }
 
-    /// Whether a reset of the key may have forgotten a charge at `charged_us` under `params`.
-    pub(crate) fn has_forgotten(
-        &self,
-        key: CellAddress,
-        params: &LimitParams,
-        charged_us: u64,
-        now_us: u64,
-    ) -> bool {
+    /// Whether the key was reset since a charge at `charged_us`.
+    pub(crate) fn is_reset_since(&self, key: CellAddress, charged_us: u64, now_us: u64) -> bool {
         if self.count.load(Ordering::Relaxed) == 0 {
             return false;
         }
         let table = lock_mutex(&self.table);
         let resets = [table.by_key.get(&key).copied(), table.every_key_us];
-        let span_us = span_us(params);
-        let counts = |reset_us: u64| {
-            charged_us <= reset_us.saturating_add(span_us) && is_remembered(reset_us, now_us)
-        };
+        let counts = |reset_us: u64| charged_us <= reset_us && is_remembered(reset_us, now_us);
         resets.into_iter().flatten().any(counts)
     }
 
@@ -88,15 +74,6 @@ impl ResetTable {
 
     fn len(&self) -> usize {
         self.by_key.len() + usize::from(self.every_key_us.is_some())
-    }
-}
-
-/// An entry of an expiry log is given back by its own instant, so that later ones are safe. After the
-/// reset of a concurrency limit, slots must be freed at once.
-pub(crate) const fn span_us(params: &LimitParams) -> u64 {
-    match params {
-        LimitParams::SlidingLog(_) | LimitParams::Concurrency(_) => 0,
-        _ => SPAN_US,
     }
 }
 

@@ -1,5 +1,4 @@
 use super::*;
-use crate::memory::resets::{REMEMBERED_US, SPAN_US};
 
 /// Each request that waits for Redis has this future in memory of its own.
 #[tokio::test]
@@ -18,7 +17,7 @@ fn an_international_host_is_told_its_ascii_form() {
 }
 
 #[test]
-fn memory_and_redis_remember_resets_alike() {
-    let numbers = format!("RESET_US, RESET_SPAN_US, RESET_SIGN = {REMEMBERED_US}, {SPAN_US}, ");
-    assert!(script::STEP.contains(&numbers));
+fn memory_and_redis_remember_resets_for_equally_long() {
+    let remembered_us = crate::memory::resets::REMEMBERED_US;
+    assert!(script::STEP.contains(&format!("local RESET_US, RESET_SIGN = {remembered_us}, ")));
 }

@@ -93,12 +93,7 @@ fn apply(
             // The cell of the charge is gone, and others count in this one.
             Change::GiveBack { receipt, .. } if cell.overflow && !receipt.is_shared => {}
             Change::GiveBack { receipt, .. }
-                if shared.resets.has_forgotten(
-                    cell.address,
-                    charge.params,
-                    receipt.at_us,
-                    now_us,
-                ) => {}
+                if shared.resets.is_reset_since(cell.address, receipt.at_us, now_us) => {}
             Change::GiveBack { units, receipt, charged_params } => {
                 shard.give_back(shared, found, tag, charge, now_us, charged_params, *units, receipt)
             }

@@ -22,12 +22,9 @@ local function apply(now, ttl_margin, limits, penalties, program)
     local cell = cells[key]
     local algorithm, before = params.algorithm, nil
     cell.params, cell.penalty_params = params, penalties[program[i + 9]]
-    -- A reset has forgotten the charges before it; by the caller's clock, which is read before the
-    -- reset is made, perhaps later ones. Entries of an expiry log have their own instants. No charge
-    -- was made before instant zero.
+    -- A reset has forgotten the charges before it. Instant zero has none before it.
     local reset = cell.reset
-    local span = ARGV[1] ~= '' and not is_expiry_log(algorithm) and RESET_SPAN_US or 0
-    local is_counted = reset <= 0 or program[i + 4] > reset + span or now >= reset + RESET_US
+    local is_counted = program[i + 4] > reset or reset == 0 or now >= reset + RESET_US
     if kind == GIVE_BACK and amount > 0 and is_counted then
       local receipt = {
         at_us = program[i + 4],

@@ -4,6 +4,5 @@
 
 local STEP_US = 2000000
 
--- How long a reset is remembered: no reservation lasts longer. By the caller's clock, it may also
--- have forgotten charges that are later by the span. Both are as in resets.rs.
-local RESET_US, RESET_SPAN_US, RESET_SIGN = 3600000000, 1000000, 64
+-- How long a reset is remembered: as in memory.
+local RESET_US, RESET_SIGN = 3600000000, 64
