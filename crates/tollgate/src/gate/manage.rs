@@ -248,8 +248,8 @@ impl<S: LeaseStore> Gate<S> {
 }
 
 /// The instant of a change; of a reset, the latest at which it may forget a charge. Give-backs of
-/// charges up to then return nothing. Slots and entries of a log are given back by instants of their
-/// own, and a slot that stays taken would lock the key.
+/// charges up to then return nothing. Slots and entries of a log are given back by instants of
+/// their own, and a slot that stays taken would lock the key.
 fn call_us(now_us: u64, charge: &Charge<'_>, change: Option<Change>) -> u64 {
     match (change, charge.params) {
         (Some(_), _) => now_us,

@@ -1,8 +1,8 @@
 -- Applies the changes of a reservation's end in one slot, once. Follows cells.lua and changes.lua.
 --
 -- The marker of this end is the last of KEYS. ARGV[5] is a list: a list of the expiry of the open
--- record, which tells reservations of one id apart, and of the marker's TTL in milliseconds; and the
--- changes, as in changes.lua.
+-- record, which tells reservations of one id apart, and of the marker's TTL in milliseconds; and
+-- the changes, as in changes.lua.
 --
 -- Returns the answer to the changes. A repeated call gets the first answer, even if the primary of
 -- the record lost the end and the record was ended again, later or otherwise.

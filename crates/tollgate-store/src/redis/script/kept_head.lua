@@ -2,9 +2,9 @@
 -- matters, which is the end of an operator's block, the mark of a penalty, or when a reset is
 -- forgotten; and the least TTL of the key, if there is one. Follows step.lua.
 --
--- A block that is over counts again if the clock steps back. A limit without a penalty keeps that of
--- others: a reload removed it, or another node has it. Only a limit with the penalty knows for how
--- long it counts, so the key keeps its TTL.
+-- A block that is over counts again if the clock steps back. A limit without a penalty keeps that
+-- of others: a reload removed it, or another node has it. Only a limit with the penalty knows for
+-- how long it counts, so the key keeps its TTL.
 --
 -- decide_single.lua and decide_fast.lua have this text in their branch for keys with heads, since
 -- Redis creates functions anew in every call.
