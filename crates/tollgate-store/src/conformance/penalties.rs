@@ -140,7 +140,7 @@ pub async fn uncounted<S: Store>(store: &S) {
 pub async fn kept_penalties<S: Store>(store: &S) {
     for params in algorithms(3) {
         let name = params.algorithm();
-        let driver = StoreDriver::new(store);
+        let mut driver = StoreDriver::new(store);
         let old = ChargeSpec::new(28, name, params);
         let line = old.penalty(strict());
         let (_, rows) = driver.take(&[old.cost(2)]).await;
@@ -158,6 +158,19 @@ pub async fn kept_penalties<S: Store>(store: &S) {
         assert!(!driver.adjust(&[(old, change)]).await[0].blocked, "{name}");
         driver.take(&[old]).await;
         assert!(driver.take(&[line]).await.1[0].blocked, "{name}: the block stays");
+        // The second block is longer, and after `max` it starts over.
+        for (wait_us, block_us) in [(10, 20), (50, 10)].map(|(a, b)| (a * SECOND_US, b * SECOND_US))
+        {
+            for _ in 0..10 {
+                driver.now_us += wait_us / 10;
+                driver.take(&[old]).await;
+            }
+            for _ in 0..3 {
+                assert!(!driver.take(&[line.cost(3)]).await.1[0].outcome.admitted, "{name}");
+            }
+            let (_, rows) = driver.peek(&[line.cost(0)]).await;
+            assert_eq!(rows[0].outcome.retry_after_us, Some(block_us), "{name}: counts are kept");
+        }
     }
 }
 

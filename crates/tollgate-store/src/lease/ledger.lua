@@ -49,6 +49,9 @@ local all_granted, all_returned, restored, calls, reported, dropped = 0, 0, 0, 0
 if found[1] then
   last, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored, calls,
     reported, dropped = numbers(found[1])
+  -- Nodes of an older build write no numbers of calls. Without them, holders seem to have seen more
+  -- than the store, which can only raise the state.
+  calls, reported, dropped = calls or 0, reported or 0, dropped or 0
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
@@ -282,9 +285,9 @@ if want > 0 and room > 0 and now >= grace_until then
   end
 end
 
-local idle, head_ends = algorithm.idle_at_us(params, state), 0
+local idle, head_ends, kept_ms = algorithm.idle_at_us(params, state), 0, nil
 if head then
-  head, head_ends = kept_head(head, now)
+  head, head_ends, kept_ms = kept_head(KEYS[1], head, now)
   idle = max(idle, head_ends)
 end
 local ttl = max(idle - state_now, windowed and 2 * params.window or 0, grace_until - now) + reclaim
@@ -292,7 +295,7 @@ local ttl = max(idle - state_now, windowed and 2 * params.window or 0, grace_unt
 kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + ttl_margin)
-redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
+write(KEYS[1], (head or '') .. kept, left_ms, kept_ms)
 calls = max(calls, their_calls) + 1
 if begins_lineage then
   calls = math.ceil(calls / LINEAGE) * LINEAGE

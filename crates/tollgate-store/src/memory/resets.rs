@@ -5,7 +5,7 @@ use crate::sync::{AtomicUsize, Ordering, lock_mutex};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How long a reset is remembered. No reservation lasts longer. `RESET_US` in step.lua is the same.
+/// How long a reset is remembered. No reservation lasts longer.
 pub(crate) const REMEMBERED_US: u64 = 3_600_000_000;
 
 /// Limit of keys.

@@ -72,8 +72,9 @@ impl RedisStore {
 pub(super) struct ApplyOnce<'a> {
     /// The key of the record.
     pub(super) record: &'a [u8],
-    /// The expiry of the record, and the time until then.
-    pub(super) expires_us: i64,
+    /// The expiry of the open record. A failover can lose the end, but not change this.
+    pub(super) open_until_us: i64,
+    /// The time until the ended record expires.
     pub(super) left_ms: i64,
 }
 
@@ -133,13 +134,13 @@ impl ChangeBatch {
     /// The program of changes that a marker in their slot makes once.
     fn program_once(
         &mut self,
-        ApplyOnce { record, expires_us, left_ms }: ApplyOnce<'_>,
+        ApplyOnce { record, open_until_us, left_ms }: ApplyOnce<'_>,
     ) -> Vec<u8> {
         let program = self.program();
         let first = self.tables.keys.first().map_or(&[][..], Vec::as_slice);
         let marker = end_marker_key(first, record);
         self.tables.key_index_of(marker);
-        list(&[&array(&[expires_us, left_ms]), &program])
+        list(&[&array(&[open_until_us, left_ms]), &program])
     }
 }
 

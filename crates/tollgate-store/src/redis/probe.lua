@@ -9,6 +9,7 @@ local COMMANDS = {
   { 'MGET', KEYS[1] },
   { 'SET', KEYS[1], '', 'PX', '1' },
   { 'INCRBY', KEYS[1], '' },
+  { 'PTTL', KEYS[1] },
 }
 local OF_LEASES = {
   { 'HMGET', KEYS[1], 'm' },

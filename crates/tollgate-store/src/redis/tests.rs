@@ -15,3 +15,9 @@ fn an_international_host_is_told_its_ascii_form() {
     assert!(error.contains("xn--") && !error.contains("hunter2"), "{error}");
     assert!("redis://xn--bcher-kva.example".parse::<Endpoint>().is_ok());
 }
+
+#[test]
+fn memory_and_redis_remember_resets_for_equally_long() {
+    let remembered_us = crate::memory::resets::REMEMBERED_US;
+    assert!(script::STEP.contains(&format!("local RESET_US, RESET_SIGN = {remembered_us}, ")));
+}

@@ -163,3 +163,21 @@ fn a_restored_book_that_loses_a_grant_is_charged() {
     let reply = kept.handle(later_us, 1_000_000, &terms, &holder.says);
     assert_eq!((reply.rolled_back, reply.granted, reply.left), (true, 40, 910));
 }
+
+/// A node of a build before decision 0082 writes the book without numbers. Holders then seem to
+/// have seen more than the store, which can undo returns of others, but credits nothing.
+#[test]
+fn a_book_without_numbers_credits_nothing() {
+    let (terms, mut ledger) = (fixed(), Ledger::default());
+    let (mut first, mut second) = (Process::new(terms, 1), Process::new(terms, 2));
+    second.ask(&mut ledger, 30, 0);
+    assert_eq!(first.ask(&mut ledger, 30, 0).left, 940);
+    assert_eq!(second.ask(&mut ledger, 0, 20).left, 960);
+    for left in [940, 930] {
+        let book = ledger.book.as_mut().unwrap();
+        (book.calls, book.reported_call, book.dropped_call) = (0, 0, 0);
+        assert_eq!(first.ask(&mut ledger, 0, 0).left, left);
+        assert_eq!(second.ask(&mut ledger, 0, 0).left, left);
+        decide(&mut ledger, &terms, 10);
+    }
+}

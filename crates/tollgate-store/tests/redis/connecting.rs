@@ -10,7 +10,7 @@ use tollgate_store::redis::{Endpoint, Tls};
 use tollgate_store::{Answers, RedisStore, Store, StoreCall, StoreErrorKind};
 
 /// What a user of the store may do, as the documentation has it.
-pub(crate) const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +unlink \
+pub(crate) const RIGHTS: &str = "resetkeys ~tg:* resetchannels -@all +evalsha +eval +get +mget +set +incrby +pttl +unlink \
                       +time +ping +select";
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! At the server's own time: what stands in Redis is what was answered, and it stays exactly as
 //! long as it should.
 
+use crate::connecting::RIGHTS;
+use crate::lease_script::run_ledger;
 use crate::support::long_deadline;
 use crate::support::server::Server;
 use proptest::prelude::*;
@@ -10,6 +12,7 @@ use std::time::Duration;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Rate, Receipt, lua};
 use tollgate_store::conformance::algorithms;
+use tollgate_store::lease::{LeaseTerms, LedgerRequest};
 use tollgate_store::redis::RedisOptions;
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, ChargeMode, NewReservation, ParamsId, RedisStore, Request,
@@ -193,6 +196,66 @@ fn a_window_is_kept_until_it_makes_no_difference() {
     });
     drop((store, guard));
     ran.unwrap();
+}
+
+/// A node without a penalty, before a reload, writes the keys of one that has it. The penalty is
+/// kept for as long as before.
+#[tokio::test]
+async fn a_penalty_of_another_node_keeps_its_ttl() {
+    let server = Server::start().await;
+    server.run(&format!("ACL SETUSER gate on nopass {RIGHTS}")).await;
+    // A second's block, which is remembered for an hour.
+    let penalty = Penalty::try_new(1, 1_000_000, 2_000, 3_600_000_000).unwrap();
+    let mut connection = server.connect().await;
+    for caller_time in [false, true] {
+        let (mut options, mut answers) = (options(), Answers::default());
+        options.caller_time = caller_time;
+        let endpoint = server.endpoint().credentials(Some("gate".into()), None);
+        let store = RedisStore::open(&endpoint, options).unwrap();
+        let now_us = server_us(&mut connection).await;
+        for params in algorithms(100) {
+            server.run("FLUSHALL").await;
+            let plain = charge(b"key", &params, 1);
+            let punished = [Charge { penalty: Some(&penalty), cost: 60, ..plain }];
+            let other = Charge { key: b"other", ..plain };
+            let refused = [Request { charges: &punished, intent: Intent::Take }; 2];
+            store.call(now_us, StoreCall::Decide(&refused), &mut answers).await.unwrap();
+            let name = store.state_key(&plain);
+            let before_ms: i64 = ask(&mut connection, "PTTL", name.as_bytes()).await;
+            let asked_us = server_us(&mut connection).await;
+            let owing = Charge { mode: ChargeMode::Owe { units: 1, enforced: true }, ..plain };
+            let batches = [
+                vec![plain],
+                vec![plain, other],
+                vec![owing],
+                vec![plain, Charge { penalty: Some(&penalty), ..other }],
+            ];
+            for charges in batches {
+                let request = [Request { charges: &charges, intent: Intent::Take }];
+                store.call(now_us, StoreCall::Decide(&request), &mut answers).await.unwrap();
+                assert!(answers.get(0).unwrap().0);
+                stays(&mut connection, name.as_bytes(), before_ms, asked_us).await;
+            }
+            let adjustments = [Adjustment { charge: plain, change: Change::Owe { units: 1 } }];
+            store.call(now_us, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
+            stays(&mut connection, name.as_bytes(), before_ms, asked_us).await;
+            let Some(terms) = LeaseTerms::for_limit(&params, 400_000, 2, 1_500_000) else {
+                continue;
+            };
+            let mut request = LedgerRequest::default();
+            (request.want, request.need) = (1, 1);
+            run_ledger(&mut connection, name.as_bytes(), &terms, now_us, &request).await;
+            stays(&mut connection, name.as_bytes(), before_ms, asked_us).await;
+        }
+    }
+}
+
+/// Asserts that a key which had so long to live at `asked_us` has neither less nor more.
+async fn stays(connection: &mut MultiplexedConnection, key: &[u8], before_ms: i64, asked_us: u64) {
+    assert!(before_ms > 3_600_000, "{before_ms} ms");
+    let left_ms: i64 = ask(connection, "PTTL", key).await;
+    let passed_ms = (server_us(connection).await - asked_us) as i64 / 1_000;
+    assert!((before_ms - passed_ms - 2..before_ms + 1).contains(&left_ms), "{left_ms} ms");
 }
 
 /// Everything that the store can write, and afterwards a look at every key there is.

@@ -18,6 +18,7 @@ const SPARE_MS: u64 = 1_000;
 const EPOCH_US: u64 = 1_700_000_000_000_000;
 const SAVE: u64 = 4;
 const FAIL_OVER: u64 = 8;
+const OLDER_BUILD: u64 = 16;
 
 /// One call: who, what becomes of the clock, and what is asked as if by whom.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ struct Step {
     beyond: u64,
     stale: bool,
     /// What the server forgets: nothing, everything, the state or the book. [`SAVE`] keeps a copy,
-    /// as a replica does, and [`FAIL_OVER`] returns to it.
+    /// as a replica does, and [`FAIL_OVER`] returns to it. An [`OLDER_BUILD`] numbers no calls.
     forget: u64,
     /// Brings the summary of the last reply to anyone.
     summary: bool,
@@ -43,8 +44,7 @@ struct Step {
 fn step() -> impl Strategy<Value = Step> {
     let by = prop_oneof![8 => 0_i64..80_000, 2 => 0_i64..3_000_000, 1 => -5_000_000_i64..0];
     let beyond = prop_oneof![9 => Just(0_u64), 1 => 1_u64..50];
-    let forget =
-        prop_oneof![16 => Just(0_u64), 3 => 1_u64..4, 2 => Just(SAVE), 2 => Just(FAIL_OVER)];
+    let forget = prop_oneof![16 => Just(0_u64), 3 => 1_u64..4, 2 => Just(SAVE), 2 => Just(FAIL_OVER), 1 => Just(OLDER_BUILD)];
     let flags = (prop::bool::weighted(0.1), forget, prop::bool::weighted(0.2));
     let direct = prop_oneof![3 => Just(0_u64), 1 => 1_u64..40];
     let returns = (0_u64..30, 0_u64..600_000);
@@ -145,7 +145,15 @@ async fn restore(server: &mut MultiplexedConnection, key: &[u8], value: &Option<
     let _: Value = command.query_async(server).await.unwrap();
 }
 
-async fn run(
+/// Cuts the record of a book to the nine numbers that builds before decision 0082 write.
+async fn forget_numbers(server: &mut MultiplexedConnection, book: &[u8]) {
+    let record: String = redis::cmd("HGET").arg(book).arg("m").query_async(server).await.unwrap();
+    let nine: Vec<_> = record.split(':').take(9).collect();
+    let mut set = redis::cmd("HSET");
+    let _: Value = set.arg(book).arg("m").arg(nine.join(":")).query_async(server).await.unwrap();
+}
+
+pub(crate) async fn run_ledger(
     server: &mut MultiplexedConnection,
     name: &[u8],
     terms: &LeaseTerms,
@@ -198,6 +206,12 @@ async fn compare(
             restore(server, name, &replica.1[0]).await;
             restore(server, &book_of(name), &replica.1[1]).await;
         }
+        if step.forget == OLDER_BUILD
+            && let Some(book) = &mut mirror.book
+        {
+            forget_numbers(server, &book_of(name)).await;
+            (book.calls, book.reported_call, book.dropped_call) = (0, 0, 0);
+        }
         if step.direct > 0 {
             let decided = decide(store, &terms.store_params, now_us, step.direct).await;
             let expected = decide_mirrored(&mut mirror, &terms.store_params, now_us, step.direct);
@@ -209,7 +223,7 @@ async fn compare(
             ask.summary = newest;
         }
         let expected = mirror.handle(now_us, SPARE_MS * 1_000, &terms, &ask);
-        let answered = run(server, name, &terms, now_us, &ask).await;
+        let answered = run_ledger(server, name, &terms, now_us, &ask).await;
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
         newest = answered.summary;

@@ -4,7 +4,7 @@ use super::failure::keeps_blocks;
 use super::{FromAnswer, Gate};
 use crate::engine::{GateBuffers, Row, Rules};
 use std::collections::BTreeSet;
-use tollgate_core::{Intent, LimitParams, Outcome};
+use tollgate_core::{Intent, LimitParams, MAX_US, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::{Selected, TierParams};
@@ -12,6 +12,10 @@ use tollgate_store::{
     Adjustment, Answers, Change, Charge, ChargeMode, LeaseStore, LedgerReport, ParamsId, Request,
     StateKey, Store, StoreCall, StoreError,
 };
+
+/// How much later than its instant a reset may happen: it waits for a lock, or for a call by the
+/// node's clock.
+const RESET_SPAN_US: u64 = 100_000;
 
 /// The state of one limit for a key.
 #[derive(Clone, Debug)]
@@ -202,7 +206,8 @@ impl<S: LeaseStore> Gate<S> {
                         Some(adjustment) => StoreCall::Adjust(std::slice::from_ref(adjustment)),
                         None => StoreCall::Reset { limit, key: one.key },
                     };
-                    self.store.call(now_us, call, &mut Answers::default()).await?;
+                    let call_us = call_us(now_us, &charge, change);
+                    self.store.call(call_us, call, &mut Answers::default()).await?;
                     self.forget_refusal(limit, one.key);
                 }
                 if one.index == index {
@@ -238,7 +243,18 @@ impl<S: LeaseStore> Gate<S> {
             Some(adjustment) => StoreCall::Adjust(adjustment),
             None => StoreCall::Reset { limit, key: charge.key },
         };
-        fallback.begin(now_us, call, &mut Answers::default());
+        fallback.begin(call_us(now_us, &charge, change), call, &mut Answers::default());
+    }
+}
+
+/// The instant of a change; of a reset, the latest at which it may forget a charge. Give-backs of
+/// charges up to then return nothing. Slots and entries of a log are given back by instants of
+/// their own, and a slot that stays taken would lock the key.
+fn call_us(now_us: u64, charge: &Charge<'_>, change: Option<Change>) -> u64 {
+    match (change, charge.params) {
+        (Some(_), _) => now_us,
+        (None, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_)) => now_us,
+        (None, _) => now_us.saturating_add(RESET_SPAN_US).min(MAX_US),
     }
 }
 

@@ -69,16 +69,41 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
     use tollgate::engine::ReservationEnd;
     for algorithm in ["fixed-window", "sliding-window", "sliding-log", "gcra", "token-bucket"] {
         let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
-        let desk = gate(&limits);
+        // A reset waits for the store, so another thread's charge may have a later instant.
+        for taken_us in [NOW_US, NOW_US + 50_000] {
+            let desk = gate(&limits);
+            let facts = facts(&desk, &[("user", "a")]);
+            let mut work = GateBuffers::default();
+            let (gate, rules) = (&desk.gate, &desk.rules);
+            gate.reserve(rules, taken_us, "r", &facts, 6, None, &mut work).now().unwrap();
+            now(gate.reset(rules, NOW_US, &facts, None)).unwrap();
+            assert!(check(&desk, &[("user", "a")], 7).allowed);
+            gate.end(taken_us, "r", ReservationEnd::Cancel).now().unwrap();
+            let peeked = gate.peek(rules, taken_us, &facts, 1, &mut work).now();
+            assert_eq!(peeked.rows[0].outcome.remaining, 3, "{algorithm} {taken_us}");
+        }
+    }
+}
+
+/// The slots of a key that was reset are freed at once, and units after a tenth of a second.
+#[test]
+fn what_is_taken_after_a_reset_is_given_back() {
+    use tollgate::engine::ReservationEnd;
+    for (limit, after_us) in [
+        ("algorithm: concurrency, rate: 2", 1),
+        ("algorithm: sliding-log, rate: 2/h", 1),
+        ("algorithm: gcra, rate: 2/h", 100_001),
+    ] {
+        let desk = gate(&format!("  - {{name: l, key: [user], {limit}}}\n"));
         let facts = facts(&desk, &[("user", "a")]);
         let mut work = GateBuffers::default();
-        let (gate, rules) = (&desk.gate, &desk.rules);
-        gate.reserve(rules, NOW_US, "r", &facts, 6, None, &mut work).now().unwrap();
+        let (gate, rules, taken_us) = (&desk.gate, &desk.rules, NOW_US + after_us);
+        assert!(check(&desk, &[("user", "a")], 2).allowed);
         now(gate.reset(rules, NOW_US, &facts, None)).unwrap();
-        assert!(check(&desk, &[("user", "a")], 7).allowed);
-        gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
-        let left = gate.peek(rules, NOW_US, &facts, 1, &mut work).now().rows[0].outcome.remaining;
-        assert_eq!(left, 3, "{algorithm}");
+        gate.reserve(rules, taken_us, "r", &facts, 2, None, &mut work).now().unwrap();
+        gate.end(taken_us, "r", ReservationEnd::Cancel).now().unwrap();
+        let peeked = gate.peek(rules, taken_us, &facts, 1, &mut work).now();
+        assert_eq!(peeked.rows[0].outcome.remaining, 2, "{limit}");
     }
 }
 

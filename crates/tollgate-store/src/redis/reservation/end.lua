@@ -4,8 +4,8 @@
 -- The record is the last of KEYS. ARGV[5] is a list: the body that the changes belong to; a list of
 -- the end and for how long it can be repeated; and the changes, as in changes.lua.
 --
--- Returns the end that counts, the record's expiry and the milliseconds until then, and the answer;
--- or nothing, if there is no such reservation.
+-- Returns the end that counts, the expiry of the open record, the milliseconds until that of the
+-- ended one, and the answer; or nothing, if there is no such reservation.
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])
@@ -14,19 +14,19 @@ local record = live(redis.call('GET', name), now)
 if not record or body_of(record) ~= given[1] then
   return false
 end
-local function ended(ends, expires, reply)
-  return { digits(ends), digits(expires), digits(math.ceil((expires - now) / 1000)), reply }
+local function ended(expires, ends, open_until, reply)
+  return { digits(ends), digits(open_until), digits(math.ceil((expires - now) / 1000)), reply }
 end
 if has_ended(record) then
-  local size = struct.unpack('>I4', record, 16)
-  local reply = cmsgpack.unpack(string.sub(record, 20, 19 + size))
-  return ended(struct.unpack('>I7', record, 9), struct.unpack('>I7', record, 2), reply)
+  local expires, ends, open_until, size = struct.unpack('>I7I7I7I4', record, 2)
+  return ended(expires, ends, open_until, cmsgpack.unpack(string.sub(record, 27, 26 + size)))
 end
 local ends = given[2][1]
 local reply = apply(now, ttl_margin, limits_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
 local packed = cmsgpack.pack(reply)
-local expires = max(struct.unpack('>I7', record, 2), now + given[2][2])
-local head = 'E' .. struct.pack('>I7I7I4', expires, ends, #packed)
+local open_until = struct.unpack('>I7', record, 2)
+local expires = max(open_until, now + given[2][2])
+local head = 'E' .. struct.pack('>I7I7I7I4', expires, ends, open_until, #packed)
 local left = digits(math.ceil((expires - now) / 1000) + ttl_margin)
 redis.call('SET', name, head .. packed .. given[1], 'PX', left)
-return ended(ends, expires, reply)
+return ended(expires, ends, open_until, reply)

@@ -46,8 +46,9 @@ struct StoredReservation {
 struct ClosedRecord {
     /// The end that counts.
     end: u64,
-    /// The expiry of the record, and the time until then.
-    expires_us: i64,
+    /// The expiry of the open record.
+    open_until_us: i64,
+    /// The time until the ended record expires.
     left_ms: i64,
     reply: Value,
 }
@@ -171,7 +172,7 @@ impl RedisStore {
         changes: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
         let closed = self.close(now_us, found, end, ChangeBatch::default()).await?;
-        let Some(ClosedRecord { end: counted, expires_us, left_ms, reply }) = closed else {
+        let Some(ClosedRecord { end: counted, open_until_us, left_ms, reply }) = closed else {
             return Ok(None);
         };
         if let Some(rows) = rows::read(&reply) {
@@ -184,7 +185,7 @@ impl RedisStore {
             let peeks: Vec<_> = changes.iter().map(peek).collect();
             return Ok(Some((counted, self.apply_changes(now_us, &peeks, None).await?)));
         }
-        let once = ApplyOnce { record: &found.name, expires_us, left_ms };
+        let once = ApplyOnce { record: &found.name, open_until_us, left_ms };
         let rows = self.apply_changes(now_us, changes, Some(once)).await?;
         self.save(now_us, found, &rows).await?;
         Ok(Some((counted, rows)))
@@ -221,9 +222,10 @@ impl RedisStore {
             Value::Array(parts) => <[Value; 4]>::try_from(parts).map_err(|_| invalid_reply())?,
             _ => return Err(invalid_reply()),
         };
-        let [end, expires_us, left_ms, reply] = parts;
-        let (end, expires_us, left_ms) = (number(&end)?, number(&expires_us)?, number(&left_ms)?);
-        Ok(Some(ClosedRecord { end: end.unsigned_abs(), expires_us, left_ms, reply }))
+        let [end, open_until_us, left_ms, reply] = parts;
+        let end = number(&end)?.unsigned_abs();
+        let (open_until_us, left_ms) = (number(&open_until_us)?, number(&left_ms)?);
+        Ok(Some(ClosedRecord { end, open_until_us, left_ms, reply }))
     }
 }
 

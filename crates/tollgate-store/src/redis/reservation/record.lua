@@ -1,5 +1,6 @@
 -- A record: 'O' for open or 'E' for ended, and its expiry in seven bytes; if ended, the end in
--- seven bytes, the length of its answer in four, and the answer; then the body.
+-- seven bytes, the expiry of the open record in seven, the length of the end's answer in four, and
+-- the answer; then the body.
 
 -- With the caller's clock, a record can expire before its key.
 local function live(record, now)
@@ -15,7 +16,7 @@ end
 
 local function body_of(record)
   if has_ended(record) then
-    return string.sub(record, 20 + struct.unpack('>I4', record, 16))
+    return string.sub(record, 27 + struct.unpack('>I4', record, 23))
   end
   return string.sub(record, 9)
 end

@@ -6,7 +6,7 @@ local given = cmsgpack.unpack(ARGV[5])
 local record = live(redis.call('GET', KEYS[1]), instant(ARGV[1]))
 if record and has_ended(record) and body_of(record) == given[1] then
   local packed = cmsgpack.pack({ given[2] })
-  local head = string.sub(record, 1, 15) .. struct.pack('>I4', #packed)
+  local head = string.sub(record, 1, 22) .. struct.pack('>I4', #packed)
   redis.call('SET', KEYS[1], head .. packed .. given[1], 'KEEPTTL')
 end
 return 1

@@ -64,14 +64,15 @@ end
 
 -- Writes a cell, with a TTL for as long as it matters.
 local function keep(key, cell, now, ttl_margin)
-  local head, idle, ends = head_of(cell), cell.algorithm.idle_at_us(cell.params, cell.state), 0
+  local head, idle = head_of(cell), cell.algorithm.idle_at_us(cell.params, cell.state)
+  local ends, kept_ms
   if head ~= '' then
-    head, ends = kept_head(head, now)
+    head, ends, kept_ms = kept_head(key, head, now, cell.penalty_params)
     idle = max(idle, ends)
   end
   if cell.penalty and cell.penalty_params then
     idle = max(idle, penalty.idle_at_us(cell.penalty_params, cell.penalty))
   end
   local value = head .. cell.algorithm.encode(cell.state)
-  redis.call('SET', key, value, 'PX', lasting(idle, now, ttl_margin))
+  write(key, value, lasting(idle, now, ttl_margin), kept_ms)
 end

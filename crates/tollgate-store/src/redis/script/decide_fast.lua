@@ -219,14 +219,12 @@ for i = 1, #changed do
   if value and not idle then
     call('SET', keys[key], value, 'KEEPTTL')
   elseif value then
+    local kept_ms
     if head then
-      -- As in `kept_head` in params.lua.
-      local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
-      local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
-      local kept_until = math.max(blocks[key], mark, reset + RESET_US)
-      if now < kept_until or blocks[key] > 0 or byte(head, 10) ~= 64 then
-        value, idle = head .. value, math.max(idle, math.min(kept_until, MAX_US))
-      end
+      -- kept_head.lua
+      local kept_until
+      head, kept_until, kept_ms = kept_head(keys[key], head, now)
+      value, idle = head .. value, math.max(idle, kept_until)
     end
     local own_step = idle - idle % STEP_US
     if own_step ~= step then
@@ -235,6 +233,9 @@ for i = 1, #changed do
       ends = format('%.0f', math.ceil((left > 0 and left or 0) / 1000) + ttl_margin)
     end
     call('SET', keys[key], value, ends_as, ends)
+    if kept_ms and kept_ms > call('PTTL', keys[key]) then
+      call('SET', keys[key], value, 'PX', kept_ms)
+    end
   end
 end
 return { format('%.0f', now), table.concat(verdicts), values, {} }

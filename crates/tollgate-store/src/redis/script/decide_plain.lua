@@ -6,7 +6,6 @@
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
-local call = redis.call
 local states, changed, heads, blocks, own, verdicts = {}, {}, {}, {}, {}, {}
 
 local function read(key, params)
@@ -66,11 +65,12 @@ end
 
 for key, params in pairs(changed) do
   local algorithm, state, head = params.algorithm, states[key], heads[key]
-  local value, idle = algorithm.encode(state), algorithm.idle_at_us(params, state)
+  local value, idle, kept_ms = algorithm.encode(state), algorithm.idle_at_us(params, state), nil
   if head then
-    local kept, ends = kept_head(head, now)
-    value, idle = kept .. value, max(idle, ends)
+    local ends
+    head, ends, kept_ms = kept_head(keys[key], head, now)
+    value, idle = head .. value, max(idle, ends)
   end
-  call('SET', keys[key], value, 'PX', lasting(idle, now, ttl_margin))
+  write(keys[key], value, lasting(idle, now, ttl_margin), kept_ms)
 end
 return { digits(now), table.concat(verdicts), values, {} }

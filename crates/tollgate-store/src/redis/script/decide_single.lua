@@ -20,7 +20,7 @@
 -- Returns the values that were read; the server's time, in seconds and microseconds; and for keys
 -- with refusals a list: the key, and how many of its requests were admitted.
 --
--- It has no function of its own, since Redis would create each anew in every call.
+-- It has no function outside of rare branches, since Redis would create each anew in every call.
 
 local MAX_US, LEAP_US_MIN, HEAD = 9007199254740991, 1000000, 127
 local call, byte, format, pack, unpack = redis.call, string.byte, string.format, struct.pack, struct.unpack
@@ -61,19 +61,10 @@ for i = 1, #keys do
   local first = value and byte(value)
   if first == HEAD and #value > 8 then
     block = unpack('>I7', value, 2)
-    -- A block that is over counts again if the clock steps back. What stays of the head, and for
-    -- how long, is as in `kept_head` in params.lua.
     local rest = 10 + byte(value, 9)
     head, value, keeps = string.sub(value, 1, rest - 1), string.sub(value, rest), false
     first = byte(value)
     tries = now < block and 0 or wanted
-    local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
-    local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
-    local kept_until = math.max(block, mark, reset + RESET_US)
-    if now >= kept_until and block == 0 and byte(head, 10) == 64 then
-      head, kept_until = nil, 0
-    end
-    block = math.min(kept_until, MAX_US)
   end
   -- The new value, and the instant from which it does not matter; without an instant, the TTL
   -- stays.
@@ -191,8 +182,12 @@ for i = 1, #keys do
   if text and not idle then
     call('SET', keys[i], text, 'KEEPTTL')
   elseif text then
-    if idle < block then
-      idle = block
+    local kept_ms
+    if head then
+      -- kept_head.lua
+      local kept_until
+      head, kept_until, kept_ms = kept_head(keys[i], head, now)
+      text, idle = head .. text, math.max(idle, kept_until)
     end
     local own_step = idle - idle % STEP_US
     if own_step ~= step then
@@ -200,7 +195,10 @@ for i = 1, #keys do
       local left = step - from + STEP_US
       ends = format('%.0f', math.ceil((left > 0 and left or 0) / 1000) + ttl_margin)
     end
-    call('SET', keys[i], head and head .. text or text, ends_as, ends)
+    call('SET', keys[i], text, ends_as, ends)
+    if kept_ms and kept_ms > call('PTTL', keys[i]) then
+      call('SET', keys[i], text, 'PX', kept_ms)
+    end
   end
 end
 return { values, seconds, micros, refused }

@@ -34,7 +34,8 @@ static DECIDE: [OnceLock<Script>; 8 * (ALL as usize + 1)] =
 
 const SHEBANG: &str = "#!lua flags=allow-cross-slot-keys\n";
 const ALL: u8 = u8::MAX >> (8 - lua::MIRRORS.len());
-const STEP: &str = include_str!("step.lua");
+pub(super) const STEP: &str = include_str!("step.lua");
+const KEPT_HEAD: &str = include_str!("kept_head.lua");
 const PARAMS: &str = include_str!("params.lua");
 const CELLS: &str = include_str!("cells.lua");
 /// The part that applies changes which are not subject to admission.
@@ -51,9 +52,9 @@ const FULL: &str = include_str!("decide.lua");
 pub(super) fn fast(single: bool, has_windows: bool, scope: BatchScope) -> &'static Script {
     let spans_slots = scope == BatchScope::Primary;
     FAST[index_of([!single, spans_slots, has_windows])].get_or_init(|| {
-        let body = if single { SINGLE } else { MANY };
+        let body = if single { SINGLE } else { MANY }.replace("-- kept_head.lua\n", KEPT_HEAD);
         let parts = has_windows.then_some(lua::MULDIV).into_iter();
-        let text = lua::compose(parts.chain([STEP, keys_of(spans_slots), body]));
+        let text = lua::compose(parts.chain([STEP, keys_of(spans_slots), &body]));
         Script::with_span(text, spans_slots)
     })
 }
@@ -103,8 +104,8 @@ fn compose<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> 
     let absent = absent.chain((!has_penalties).then_some("penalty"));
     let names: String = absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
     let penalty = has_penalties.then_some(lua::PENALTY);
-    let parts = parts.copied().chain(penalty).chain([names.as_str(), STEP, PARAMS]).chain(bodies);
-    lua::compose(parts)
+    let parts = parts.copied().chain(penalty).chain([names.as_str(), STEP, KEPT_HEAD, PARAMS]);
+    lua::compose(parts.chain(bodies))
 }
 
 impl Script {

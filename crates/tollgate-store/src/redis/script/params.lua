@@ -1,4 +1,5 @@
--- The instant and the params of limits, which most scripts need. Follows step.lua.
+-- The instant and the params of limits, which most scripts need. Follows step.lua and
+-- kept_head.lua.
 --
 -- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] the TTL
 -- margin in milliseconds; ARGV[3] the params of limits, ARGV[4] the penalties, both flat arrays in
@@ -12,7 +13,7 @@ local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
   calendar_window,
 }
-local HEAD, RESET_SIGN = 127, 64
+local HEAD = 127
 
 -- The TTL, in milliseconds, of a key that matters until `idle`.
 local function lasting(idle, now, ttl_margin)
@@ -50,16 +51,14 @@ local function limits_of(packed)
   return all
 end
 
--- The head that a limit without a penalty keeps, and the instant until which it matters: the end of
--- an operator's block, the mark of a penalty, or when a reset is forgotten. A reload removed the
--- penalty, or another node adds it: only a limit with the penalty knows for how long it counts.
-local function kept_head(head, now)
-  local block = struct.unpack('>I7', head, 2)
-  local mark = tonumber(string.match(head, ':(%d+)@?%d*$', 10) or 0)
-  local reset = tonumber(string.match(head, '@(%d+)$', 10) or -RESET_US)
-  local ends = max(block, mark, reset + RESET_US)
-  local has_more = block > 0 or string.byte(head, 10) ~= RESET_SIGN
-  return (has_more or now < ends) and head or '', min(ends, MAX_US)
+-- Writes a key with a TTL in milliseconds, or with its present one if that must be kept and is
+-- longer.
+local function write(key, value, ttl_ms, kept_ms)
+  if kept_ms and kept_ms > tonumber(ttl_ms) then
+    redis.call('SET', key, value, 'KEEPTTL')
+  else
+    redis.call('SET', key, value, 'PX', ttl_ms)
+  end
 end
 
 -- Splits a value into its head and the algorithm's state.

@@ -4,6 +4,5 @@
 
 local STEP_US = 2000000
 
--- How long a reset is remembered. No reservation lasts longer. `REMEMBERED_US` in resets.rs is the
--- same.
-local RESET_US = 3600000000
+-- How long a reset is remembered: as in memory.
+local RESET_US, RESET_SIGN = 3600000000, 64

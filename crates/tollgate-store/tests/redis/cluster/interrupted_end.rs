@@ -3,6 +3,7 @@
 use super::{Cluster, left};
 use crate::support::{NOW_US, long_deadline, short_deadline, until_healed};
 use futures_util::future::join_all;
+use redis::Value;
 use tollgate_core::{Intent, LimitParams, Receipt};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::{
@@ -53,7 +54,7 @@ async fn reserve(store: &RedisStore, id: String, taken: u64) -> Reserved {
 
 impl Reserved {
     /// Settles the reservation of `taken` units for `cost`. Returns whether the store answered.
-    async fn end(&self, store: &RedisStore, taken: u64, cost: u64) -> bool {
+    async fn end(&self, store: &RedisStore, now_us: u64, taken: u64, cost: u64) -> bool {
         let plan = |_: &[u8]| {
             let limits = self.keys.iter().zip(&self.receipts);
             let settlement = |((_, params), receipt): (&(_, LimitParams), &Receipt)| {
@@ -70,7 +71,7 @@ impl Reserved {
             };
             Some(limits.map(settlement).collect())
         };
-        match store.end_reservation(NOW_US, &self.id, cost, plan).await {
+        match store.end_reservation(now_us, &self.id, cost, plan).await {
             Ok(ended) => {
                 let ended = ended.expect("the reservation is there");
                 assert_eq!(ended.end, cost);
@@ -80,6 +81,14 @@ impl Reserved {
                 true
             }
             Err(_) => false,
+        }
+    }
+
+    /// Asserts that each limit counts `cost` units.
+    async fn counts(&self, store: &RedisStore, cost: u64) {
+        for (key, params) in &self.keys {
+            let left = left(store, LIMIT, key, params).await;
+            assert_eq!(left, CAPACITY - cost, "{} {}", self.id, params.algorithm());
         }
     }
 }
@@ -98,22 +107,60 @@ async fn an_end_that_failed_halfway_is_completed_once() {
         let mut failed = 0;
         for one in &reserved {
             for _ in 0..2 {
-                failed += usize::from(!one.end(&store, taken, cost).await);
+                failed += usize::from(!one.end(&store, NOW_US, taken, cost).await);
             }
         }
         assert!(failed > 0, "a primary was stopped");
         stopped.run("CLIENT UNPAUSE").await;
         until_healed(&store, b"healed").await;
         for one in &reserved {
-            assert!(one.end(&calm, taken, cost).await, "{}", one.id);
-            assert!(one.end(&calm, taken, cost).await, "{}: repeated", one.id);
+            assert!(one.end(&calm, NOW_US, taken, cost).await, "{}", one.id);
+            assert!(one.end(&calm, NOW_US, taken, cost).await, "{}: repeated", one.id);
         }
         for one in &reserved {
-            for (key, params) in &one.keys {
-                let left = left(&calm, LIMIT, key, params).await;
-                let name = params.algorithm();
-                assert_eq!(left, CAPACITY - cost, "{} {name}: {taken} to {cost}", one.id);
+            one.counts(&calm, cost).await;
+        }
+    }
+}
+
+/// The primary of the record fails before its replica has the end. Other primaries have applied it
+/// by then. The open record is ended again, later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_its_record_lost_is_applied_once() {
+    let cluster = Cluster::start(3, 0).await;
+    let store = cluster.open(long_deadline());
+    for (round, (taken, cost)) in [(4, 0), (1, 5), (6, 2)].into_iter().enumerate() {
+        let one = reserve(&store, round.to_string(), taken).await;
+        let records = open_records(&cluster).await;
+        assert_eq!(records.len(), 1);
+        for n in 0..3 {
+            for (server, name, record) in &records {
+                let mut connection = cluster.servers[*server].connect().await;
+                let mut set = redis::cmd("SET");
+                let set = set.arg(name).arg(record).arg("PX").arg(600_000);
+                let _: Value = set.query_async(&mut connection).await.unwrap();
+            }
+            assert!(one.end(&store, NOW_US + n, taken, cost).await);
+            one.counts(&store, cost).await;
+        }
+        assert_eq!(open_records(&cluster).await.len(), 0);
+    }
+}
+
+/// The server, the key and the value of each open record.
+async fn open_records(cluster: &Cluster) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+    let mut records = Vec::new();
+    for (n, server) in cluster.servers.iter().enumerate() {
+        let mut connection = server.connect().await;
+        let names: Vec<Vec<u8>> =
+            redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+        for name in names {
+            let value: Vec<u8> =
+                redis::cmd("GET").arg(&name).query_async(&mut connection).await.unwrap();
+            if value.first() == Some(&b'O') {
+                records.push((n, name, value));
             }
         }
     }
+    records
 }
