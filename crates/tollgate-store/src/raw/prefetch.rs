@@ -1,5 +1,8 @@
 //! Prefetching of cache lines.
 
+/// Bytes in a cache line.
+pub(crate) const LINE: usize = 64;
+
 /// Prefetches the cache line at `address`, if the processor can. The address may be invalid.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize) {

@@ -1,7 +1,7 @@
 //! Slot arrays that threads read without a lock while others replace them.
 
 use super::pin::{Pin, wait_for_readers};
-use super::prefetch::prefetch;
+use super::prefetch::{LINE, prefetch};
 use crate::sync::{AtomicPtr, AtomicU64, Lock, Ordering, lock};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -186,7 +186,14 @@ impl<const W: usize> SlotsAt<W> {
     /// Prefetches the slot whose index `home` computes from the number of slots.
     #[inline(always)]
     pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
-        prefetch(self.start.addr() + home(self.size.slots()) * size_of::<Slot<W>>());
+        self.prefetch_lines(1, home);
+    }
+
+    /// [`prefetch`](Self::prefetch) of `lines` cache lines from that slot on.
+    #[inline(always)]
+    pub(crate) fn prefetch_lines(&self, lines: usize, home: impl FnOnce(usize) -> usize) {
+        let first = self.start.addr() + home(self.size.slots()) * size_of::<Slot<W>>();
+        (0..lines).for_each(|line| prefetch(first + line * LINE));
     }
 }
 

@@ -73,7 +73,7 @@ impl MemoryStore {
         };
         if let Some(slots) = self.shared.locations.narrow[home_shard].beyond_caches() {
             // Before the lock, so that cache misses overlap. Limits on one key have one home.
-            slots.prefetch(|len| home::<1>(hashed, len));
+            slots.prefetch_lines(3, |len| home::<1>(hashed, len));
         }
         let now_us = clock.now_us();
         let shard = lock(&self.shards[home_shard].0);

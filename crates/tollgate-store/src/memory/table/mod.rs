@@ -20,6 +20,7 @@ mod key_hash;
 
 use super::params_registry::PARAMS_ID_BITS;
 use crate::ParamsId;
+use crate::raw::prefetch::LINE;
 use crate::raw::slots::{ArraySize, SLOTS, Slot, SlotArray};
 use crate::sync::Ordering;
 use address::HOME_BITS;
@@ -32,8 +33,6 @@ const HELD: u64 = 0b11 << 62;
 const DEAD: u64 = u64::MAX;
 /// Overhead of a chunk: growing arrays leave holes in the heap, measured at up to 19 %.
 const CHUNK_OVERHEAD: usize = 192;
-/// Bytes in a cache line.
-const LINE: usize = 64;
 /// Slots that a search compares together: those of a cache line.
 const SLOTS_PER_LINE: usize = 4;
 const PARAMS_ID_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
