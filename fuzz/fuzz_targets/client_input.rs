@@ -15,7 +15,7 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
 fuzz_target!(|input: &[u8]| {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let mut client = ClientAddressResolver::default();
-    client.trusted = vec![PROXY.into()];
+    client.set_trusted([PROXY.into()]);
     for (source, added) in [
         (ClientAddressSource::Header("x-forwarded-for".into()), &b", 203.0.113.7"[..]),
         (ClientAddressSource::Header("forwarded".into()), b", for=203.0.113.7"),

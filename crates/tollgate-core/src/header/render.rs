@@ -13,7 +13,7 @@ use core::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderLines {
     lines: Vec<u8>,
-    places: Vec<(&'static str, Range<usize>)>,
+    places: Vec<Place>,
     known: RenderCache,
 }
 
@@ -90,7 +90,7 @@ impl HeaderLines {
     pub(super) fn push_lists<'r>(&mut self, rows: impl Iterator<Item = Row<'r>>) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };
-        put(lines, places, line::POLICY, &known.lists);
+        let policy = put(lines, line::POLICY, &known.lists);
         let start = lines.len();
         let mut at = start;
         lines.resize(start + known.members_max, 0);
@@ -102,7 +102,7 @@ impl HeaderLines {
         lines.truncate(at);
         let value_end = at + known.list_end.value.end;
         lines.extend_from_slice(&known.list_end.bytes);
-        places.push((line::RATELIMIT.text, start..value_end));
+        places.extend([policy, (line::RATELIMIT.text, start..value_end)]);
     }
 
     /// Adds lines with limit, remaining, reset and policy of one row of the last
@@ -112,12 +112,14 @@ impl HeaderLines {
         known.select_reset(reset_s);
         let reset = &known.reset;
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
-        put(lines, places, line::X_LIMIT, &known.limit_line);
+        let limit = put(lines, line::X_LIMIT, &known.limit_line);
         let start = lines.len();
         write::uint(lines, remaining);
-        places.push((line::X_REMAINING.text, start..lines.len()));
-        put(lines, places, line::X_RESET, reset);
-        put(lines, places, line::X_POLICY, &known.policy_line);
+        let remaining = (line::X_REMAINING.text, start..lines.len());
+        let reset = put(lines, line::X_RESET, reset);
+        let policy = put(lines, line::X_POLICY, &known.policy_line);
+        // Together, so that the vector checks its capacity once.
+        places.extend([limit, remaining, reset, policy]);
     }
 
     /// Adds a header. `write` appends its value.
@@ -125,25 +127,20 @@ impl HeaderLines {
         self.lines.extend_from_slice(name.opening.as_bytes());
         let start = self.lines.len();
         write(&mut self.lines);
-        end(&mut self.lines, &mut self.places, name, start);
+        self.places.push((name.text, start..self.lines.len()));
+        self.lines.extend_from_slice(b"\r\n");
     }
 }
 
-type Places = Vec<(&'static str, Range<usize>)>;
+/// A header's name, and the range of its value.
+type Place = (&'static str, Range<usize>);
 
 /// Appends a cached line with the value of this header.
 #[inline]
-fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes) {
+fn put(lines: &mut Vec<u8>, name: Name, piece: &CachedBytes) -> Place {
     let at = lines.len();
     lines.extend_from_slice(&piece.bytes);
-    places.push((name.text, at + piece.value.start..at + piece.value.end));
-}
-
-/// Ends the line of this header, whose value started at `start`.
-#[inline]
-fn end(lines: &mut Vec<u8>, places: &mut Places, name: Name, start: usize) {
-    places.push((name.text, start..lines.len()));
-    lines.extend_from_slice(b"\r\n");
+    (name.text, at + piece.value.start..at + piece.value.end)
 }
 
 /// Appends the headers of `profile` for `rows`. `draft-11` lists every row; other profiles show the

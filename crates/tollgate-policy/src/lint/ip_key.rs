@@ -21,7 +21,7 @@ pub(super) const CODE: &Code = &Code::new(
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
-    if !view.compiled.settings.client_address.trusted.is_empty() || !view.reads_requests() {
+    if !view.compiled.settings.client_address.trusted().is_empty() || !view.reads_requests() {
         return;
     }
     let first = view.limits.iter().filter(|item| item.is_on()).find_map(|item| {

@@ -71,7 +71,7 @@ fn a_request_allocates_nothing() {
 #[test]
 fn finding_the_client_allocates_nothing() {
     let mut client = ClientAddressResolver::default();
-    client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
+    client.set_trusted(["10.0.0.0/8".parse().unwrap()]);
     let peer = "10.0.0.1".parse().unwrap();
     let sources = [
         (

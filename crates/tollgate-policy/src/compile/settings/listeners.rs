@@ -56,9 +56,10 @@ fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
 /// IPv6.
 pub(crate) fn client_address(file: &File, report: &mut Report) -> ClientAddressResolver {
     let default = || ClientAddressSource::Header("x-forwarded-for".into());
-    let mut client = ClientAddressResolver { source: default(), ..Default::default() };
+    let mut client = ClientAddressResolver::default();
+    client.source = default();
     if let Some(proxies) = &file.trusted_proxies {
-        client.trusted = map_items(proxies, report, |text| grammar::network(text));
+        client.set_trusted(map_items(proxies, report, |text| grammar::network(text)));
     }
     let Some(field) = &file.client_address else { return client };
     let bits = number(&field.ipv6_prefix, 64, (1, 128), report);

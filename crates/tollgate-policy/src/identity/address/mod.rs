@@ -9,7 +9,7 @@
 //! use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
 //!
 //! let mut client = ClientAddressResolver::default();
-//! client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
+//! client.set_trusted(["10.0.0.0/8".parse().unwrap()]);
 //! client.source = ClientAddressSource::Header("x-forwarded-for".into());
 //!
 //! // The first item is the client's own claim.
@@ -39,8 +39,8 @@ pub use parse::{InvalidAddress, parse};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientAddressResolver {
-    /// The proxies that may report a client's address.
-    pub trusted: Vec<IpNet>,
+    /// The proxies that may report a client's address, IPv4 networks unmapped.
+    trusted: Vec<IpNet>,
     /// The header in which the proxies report it.
     pub source: ClientAddressSource,
     /// The prefix length of an IPv6 address that identifies one client.
@@ -72,6 +72,17 @@ impl Default for ClientAddressResolver {
 }
 
 impl ClientAddressResolver {
+    /// Sets the proxies that may report a client's address. IPv4 networks may be
+    /// [mapped](unmap_net).
+    pub fn set_trusted(&mut self, networks: impl IntoIterator<Item = IpNet>) {
+        self.trusted = networks.into_iter().map(unmap_net).collect();
+    }
+
+    /// The proxies that may report a client's address.
+    pub fn trusted(&self) -> &[IpNet] {
+        &self.trusted
+    }
+
     /// Returns the client's address, from the connection's peer and the values of all
     /// [`header`](Self::header) lines in the order sent.
     ///
@@ -138,7 +149,8 @@ impl ClientAddressResolver {
     /// Whether the address belongs to a trusted proxy.
     #[inline]
     pub fn is_trusted(&self, address: IpAddr) -> bool {
-        self.trusted.iter().any(|net| unmap_net(*net).contains(&unmap(address)))
+        let address = unmap(address);
+        self.trusted.iter().any(|net| net.contains(&address))
     }
 
     /// The form of an address in keys: unmapped and masked.

@@ -36,7 +36,7 @@ fn everything_has_a_default() {
         );
         assert!(matches!(settings.store, Store::Memory { max_bytes: 268_435_456 }));
         assert_eq!(settings.on_store_failure, OnStoreFailure::Open);
-        assert!(settings.client_address.trusted.is_empty() && settings.upstream.is_empty());
+        assert!(settings.client_address.trusted().is_empty() && settings.upstream.is_empty());
         assert_eq!(
             settings.client_address.source,
             ClientAddressSource::Header("x-forwarded-for".into())
@@ -57,7 +57,7 @@ fn the_example_of_the_design() {
     let ports: Vec<u16> = settings.listeners.iter().map(|l| l.address.port()).collect();
     assert_eq!(ports, [8080, 8081, 8082, 6380, 8090]);
     assert_eq!((&*settings.upstream[0].host, settings.upstream[0].port), ("127.0.0.1", 3000));
-    assert_eq!(settings.client_address.trusted, ["127.0.0.0/8".parse().unwrap()]);
+    assert_eq!(settings.client_address.trusted(), ["127.0.0.0/8".parse().unwrap()]);
     assert_eq!(settings.identity[0], ("user".into(), AttributeSource::Header("x-user-id".into())));
     assert_eq!(settings.jwt.unwrap().algorithms, [JwtAlgorithm::Es256]);
     assert_eq!(settings.tiers.source, Some(TierSource::Attribute("header.x-plan".into())));
@@ -110,7 +110,7 @@ fn front_ends() {
         [(false, "127.0.0.1", 3000), (true, "::1", 443), (false, "backend.internal", 8000)]
     );
     let proxies: Vec<String> =
-        settings.client_address.trusted.iter().map(ToString::to_string).collect();
+        settings.client_address.trusted().iter().map(ToString::to_string).collect();
     assert_eq!(proxies, ["127.0.0.0/8", "10.1.2.3/32", "192.168.0.0/16"]);
     assert_eq!(settings.client_address.source, ClientAddressSource::Hops(2));
     assert_eq!(settings.client_address.ipv6_prefix, 56);

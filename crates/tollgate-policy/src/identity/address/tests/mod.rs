@@ -11,8 +11,9 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn behind(trusted: &[&str], source: ClientAddressSource) -> ClientAddressResolver {
-    let trusted = trusted.iter().map(|net| net.parse().unwrap()).collect();
-    ClientAddressResolver { trusted, source, ..ClientAddressResolver::default() }
+    let mut client = ClientAddressResolver { source, ..ClientAddressResolver::default() };
+    client.set_trusted(trusted.iter().map(|net| net.parse().unwrap()));
+    client
 }
 
 fn x_forwarded_for() -> ClientAddressResolver {
