@@ -101,23 +101,28 @@ impl<'a> Headers<'a> {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let Self { bytes, lines, hidden } = *self;
         let shown = move |(index, line): (usize, &HeaderSpan)| {
-            (hidden == 0 || hidden >> (index % HEADERS_MAX) & 1 == 0)
-                .then(|| (line.name.get(bytes), line.value.get(bytes)))
+            is_shown(hidden, index).then(|| (line.name.get(bytes), line.value.get(bytes)))
         };
         lines.iter().enumerate().filter_map(shown)
     }
 
-    /// The values of all headers with this name, case-insensitive.
+    /// The values of all headers with this name, in any case; `name` is in lower case.
     #[inline]
     pub fn all<'n>(
         &self,
         name: &'n str,
     ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
-        let is_named = move |(own, _): &(&[u8], &[u8])| is_same_name(own, name.as_bytes());
-        self.iter().filter(is_named).map(|(_, value)| value)
+        debug_assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase()), "{name} has capitals");
+        let Self { bytes, lines, hidden } = *self;
+        // One closure: a chain of adapters over `iter` would not be inlined.
+        let value = move |(index, line): (usize, &HeaderSpan)| {
+            let is_named = is_same_name(line.name.get(bytes), name.as_bytes());
+            (is_named && is_shown(hidden, index)).then(|| line.value.get(bytes))
+        };
+        lines.iter().enumerate().filter_map(value)
     }
 
-    /// The first value of this header.
+    /// The first value of this header, whose name is in lower case.
     #[inline]
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.all(name).next()
@@ -150,12 +155,17 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Whether two names are equal in any case. Exact, unlike [`is_header`]: the names of a policy may
-/// have characters that it takes for others.
+/// Whether the header with this index is not hidden.
+#[inline]
+fn is_shown(hidden: u128, index: usize) -> bool {
+    hidden == 0 || hidden >> (index % HEADERS_MAX) & 1 == 0
+}
+
+/// Whether a name in any case is `name`, which is in lower case. Exact, unlike [`is_header`]: the
+/// names of a policy may have characters that it takes for others.
 #[inline]
 fn is_same_name(own: &[u8], name: &[u8]) -> bool {
-    let is_same =
-        |own: &[u8; WORD], name: &[u8; WORD]| lowercase_word(*own) == lowercase_word(*name);
+    let is_same = |own: &[u8; WORD], name: &[u8; WORD]| lowercase_word(*own) == *name;
     if own.len() != name.len() {
         return false;
     }

@@ -134,8 +134,9 @@ pub enum StoreCall<'a> {
     /// Applies these changes together, for distinct (limit, key) pairs. The answer is one request
     /// with a row for each: a peek afterwards, with the receipt of a new debt.
     Adjust(&'a [Adjustment<'a>]),
-    /// Removes the state of one (limit, key), penalties too. Charges up to this instant cannot be
-    /// given back any more. Has no answer.
+    /// Removes the state of one (limit, key), penalties too. For an hour, charges made until then
+    /// cannot be given back, but slots can. A store with a clock of its own uses that instant. Has
+    /// no answer.
     Reset {
         /// The limit's id.
         limit: u64,

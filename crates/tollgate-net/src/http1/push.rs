@@ -30,30 +30,14 @@ pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<
 }
 
 /// Appends a name in lower case, eight bytes at a time, as most names have eight or more. The last
-/// word may overlap the previous one.
+/// word may overlap the one before it.
 fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
-    let end = out.len() + name.len();
-    let Some((_, last)) = name.split_last_chunk::<WORD>() else {
-        return push_short_lowercase(name, end, out);
-    };
-    for word in name.as_chunks::<WORD>().0 {
-        out.extend_from_slice(&lowercase_word(*word));
+    let start = out.len();
+    out.extend_from_slice(name);
+    let name = &mut out[start..];
+    name.as_chunks_mut::<WORD>().0.iter_mut().for_each(|word| *word = lowercase_word(*word));
+    match name.last_chunk_mut::<WORD>() {
+        Some(last) => *last = lowercase_word(*last),
+        None => name.make_ascii_lowercase(),
     }
-    out.truncate(end - WORD);
-    out.extend_from_slice(&lowercase_word(*last));
-}
-
-/// Appends a name of less than eight bytes in lower case, up to `end`: two halves of a word that
-/// may overlap.
-fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
-    let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
-        return out.extend(name.iter().map(u8::to_ascii_lowercase));
-    };
-    let [a, b, c, d]: [u8; WORD / 2] = *first;
-    let [e, f, g, h]: [u8; WORD / 2] = *last;
-    let word = lowercase_word([a, b, c, d, e, f, g, h]);
-    let (first, last) = word.split_at(WORD / 2);
-    out.extend_from_slice(first);
-    out.truncate(end - WORD / 2);
-    out.extend_from_slice(last);
 }

@@ -4,7 +4,7 @@ use super::admission::one_a_second;
 use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::{algorithm_name, all_algorithms};
 use crate::{Change, ReservationStore, Store};
-use tollgate_core::{Algorithm, LimitState};
+use tollgate_core::{Algorithm, LimitParams, LimitState};
 
 /// A give-back returns the units that time has not returned. The row is a peek afterwards.
 pub async fn give_backs<S: Store>(store: &S) {
@@ -91,7 +91,12 @@ pub async fn resets<S: Store>(store: &S) {
 pub async fn give_backs_after_resets<S: ReservationStore>(store: &S) {
     for params in all_algorithms(5) {
         let name = algorithm_name(&params);
+        let is_slot = matches!(params, LimitParams::Concurrency(_));
         for (limit, wait_us) in [(35, 0), (36, 1_000)] {
+            if is_slot && wait_us == 0 {
+                // Slots of one microsecond cannot be told apart.
+                continue;
+            }
             let mut driver = StoreDriver::new(store);
             let line = ChargeSpec::new(limit, name, params);
             let (_, rows) = driver.take(&[line.cost(2)]).await;

@@ -4,7 +4,7 @@ use super::driver::ChargeSpec;
 use crate::memory::resets::REMEMBERED_US;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
-use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Outcome, penalty};
 
 /// Unbounded state by limit and key: the reference for stores.
 #[derive(Debug, Default)]
@@ -49,8 +49,9 @@ impl Model {
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(line.params.charge(state, now_us, units)),
             Change::GiveBack { receipt, .. }
-                if reset_us
-                    .is_some_and(|us| receipt.at_us <= us && now_us < us + REMEMBERED_US) =>
+                if !matches!(line.params, LimitParams::Concurrency(_))
+                    && reset_us
+                        .is_some_and(|us| receipt.at_us <= us && now_us < us + REMEMBERED_US) =>
             {
                 None
             }

@@ -82,7 +82,8 @@ pub struct HolderGrant {
     pub reclaim_at_us: u64,
 }
 
-/// Calls between two restorations of a book.
+/// A restored book numbers its calls from the next multiple of this on, so that no new call has the
+/// number of a lost one.
 const LINEAGE: u64 = 1 << 32;
 
 /// One call of the script.
@@ -99,7 +100,8 @@ struct LedgerCall<'a> {
     decided_directly: bool,
     rolled_back: bool,
     reinstated: bool,
-    /// Whether holders restored the book in this call, and no loss before explains that.
+    /// Whether this call proved a new loss, so that its number starts at the next multiple of
+    /// [`LINEAGE`].
     begins_lineage: bool,
 }
 

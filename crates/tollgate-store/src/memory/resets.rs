@@ -1,11 +1,12 @@
 //! Resets: the instants at which operators reset keys, for give-backs of earlier charges.
 
 use super::table::address::CellAddress;
-use crate::sync::{AtomicUsize, Ordering, lock_mutex};
+use crate::sync::{AtomicU64, Ordering, lock_mutex};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How long a reset is remembered. No reservation lasts longer.
+/// How long a reset is remembered: as long as the longest reservation. A request in flight may last
+/// longer.
 pub(crate) const REMEMBERED_US: u64 = 3_600_000_000;
 
 /// Limit of keys.
@@ -14,8 +15,8 @@ const KEYS_MAX: usize = 16_384;
 /// The latest reset of each key. Only resets and give-backs look here.
 #[derive(Debug, Default)]
 pub(crate) struct Resets {
-    /// The number of instants, so that a give-back rarely needs the lock.
-    count: AtomicUsize,
+    /// The latest instant; 0 without one. Give-backs of later charges need no lock.
+    latest_us: AtomicU64,
     table: Mutex<ResetTable>,
 }
 
@@ -42,12 +43,12 @@ impl Resets {
             table.every_key_us = Some(now_us);
         }
         table.by_key.insert(key, now_us);
-        self.count.store(table.len(), Ordering::Relaxed);
+        self.latest_us.fetch_max(now_us, Ordering::Relaxed);
     }
 
     /// Whether the key was reset since a charge at `charged_us`.
     pub(crate) fn is_reset_since(&self, key: CellAddress, charged_us: u64, now_us: u64) -> bool {
-        if self.count.load(Ordering::Relaxed) == 0 {
+        if charged_us > self.latest_us.load(Ordering::Relaxed) {
             return false;
         }
         let table = lock_mutex(&self.table);
@@ -58,10 +59,10 @@ impl Resets {
 
     /// Drops the resets that are not remembered any more.
     pub(crate) fn sweep(&self, now_us: u64) {
-        if self.count.load(Ordering::Relaxed) > 0 {
+        if self.latest_us.load(Ordering::Relaxed) > 0 {
             let mut table = lock_mutex(&self.table);
             table.forget_old(now_us);
-            self.count.store(table.len(), Ordering::Relaxed);
+            self.latest_us.store(table.latest_us(), Ordering::Relaxed);
         }
     }
 }
@@ -72,8 +73,8 @@ impl ResetTable {
         self.every_key_us = self.every_key_us.filter(|reset_us| is_remembered(*reset_us, now_us));
     }
 
-    fn len(&self) -> usize {
-        self.by_key.len() + usize::from(self.every_key_us.is_some())
+    fn latest_us(&self) -> u64 {
+        self.by_key.values().copied().chain(self.every_key_us).max().unwrap_or(0)
     }
 }
 

@@ -21,7 +21,8 @@ const RETRY_AFTER_US: u64 = 1_000_000;
 const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
 
-/// The params of a charge that the store must refuse. A `ttl` this long ends no slot of the key.
+/// Params under which the store refuses every cost. They have the longest `ttl`: with a short one,
+/// `redate` would move the ends of slots.
 static NO_SLOTS: LimitParams = LimitParams::Concurrency(Concurrency::CLOSED);
 
 /// The state of a charge in the fallback store: its id, and the parameters of this node.

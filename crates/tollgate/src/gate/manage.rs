@@ -13,8 +13,8 @@ use tollgate_store::{
     StateKey, Store, StoreCall, StoreError,
 };
 
-/// How much later than its instant a reset may happen: it waits for a lock, or for a call by the
-/// node's clock.
+/// A reset reads the clock before the store forgets the charges. Charges made in between are dated
+/// up to this much later.
 const RESET_SPAN_US: u64 = 100_000;
 
 /// The state of one limit for a key.
@@ -248,12 +248,12 @@ impl<S: LeaseStore> Gate<S> {
 }
 
 /// The instant of a change; of a reset, the latest at which it may forget a charge. Give-backs of
-/// charges up to then return nothing. Slots and entries of a log are given back by instants of
-/// their own, and a slot that stays taken would lock the key.
+/// charges up to then return nothing, but slots. Entries of a log are given back by instants of
+/// their own.
 fn call_us(now_us: u64, charge: &Charge<'_>, change: Option<Change>) -> u64 {
     match (change, charge.params) {
         (Some(_), _) => now_us,
-        (None, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_)) => now_us,
+        (None, LimitParams::SlidingLog(_)) => now_us,
         (None, _) => now_us.saturating_add(RESET_SPAN_US).min(MAX_US),
     }
 }

@@ -5,8 +5,8 @@
 //! gives back the old one. So the request holds a slot at every instant.
 //!
 //! If the store fails for longer than the `ttl`, slots lapse while their requests run. Until a
-//! lapsed slot is taken again, this node asks the store for no other slot of its key: the store
-//! would have room for one request too many.
+//! lapsed slot is taken again, a limit with `on_store_failure: closed` refuses other requests of
+//! its key at this node: the store would have room for one request too many.
 //!
 //! A failed renewal may have taken a slot that is never given back. So a key with a failed renewal
 //! is tried with one call that takes nothing, and its slots are renewed once that call succeeds.
@@ -25,7 +25,8 @@ use tollgate_store::{Adjustment, Change, Charge, Store, StoreCall};
 
 /// Renewals per `ttl`, so that the store may fail for a while.
 const RENEWALS_PER_TTL: u64 = 3;
-/// The longest wait before a key with a lapsed slot is tried again: meanwhile its limit refuses.
+/// The longest wait between two probes of a key with a lapsed slot: meanwhile its limit refuses. A
+/// renewal whose reply was lost waits for longer.
 const LAPSED_WAIT_US: u64 = 100_000;
 /// Free entries that are kept, at most.
 const KEPT_MAX: usize = 4_096;
@@ -102,6 +103,12 @@ struct RenewalPass {
     next: usize,
     /// The time until the next slot is due, at most the renewal interval; `None` without slots.
     wait_us: Option<u64>,
+}
+
+impl RenewalPass {
+    fn wait_at_most(&mut self, wait_us: u64) {
+        self.wait_us = Some(self.wait_us.map_or(wait_us, |least_us| least_us.min(wait_us)));
+    }
 }
 
 impl SlotRegistry {
@@ -208,9 +215,13 @@ impl SlotRegistry {
             return None;
         }
         let now_us = pass.now_us;
-        let wait_us = slot.due_us.saturating_sub(now_us).min(slot.ttl_us / RENEWALS_PER_TTL);
-        pass.wait_us = Some(pass.wait_us.map_or(wait_us, |least_us| least_us.min(wait_us)));
+        // The wait after a renewal that fails. One that succeeds is next due later.
+        let mut wait_us = HeldSlot::retry_wait_us(slot.ttl_us);
+        if slot.due_us > now_us {
+            wait_us = (slot.due_us - now_us).min(slot.ttl_us / RENEWALS_PER_TTL);
+        }
         if slot.due_us > now_us || slot.is_renewing {
+            pass.wait_at_most(wait_us);
             return None;
         }
         let is_failing = !slots.failing.is_empty();
@@ -218,15 +229,18 @@ impl SlotRegistry {
         let mut must_probe = false;
         if let Some(key) = key.and_then(|key| slots.failing.get_mut(&key)) {
             if key.retry_us > now_us {
+                pass.wait_at_most(key.retry_us - now_us);
                 // The slot is not renewed, so it may lapse too.
                 self.set_failed(slots, index);
                 return None;
             }
             must_probe = !key.is_answering;
             if must_probe {
-                key.retry_us = now_us.saturating_add(key.probe_wait_us(now_us, slot.ttl_us));
+                wait_us = key.probe_wait_us(now_us, slot.ttl_us);
+                key.retry_us = now_us.saturating_add(wait_us);
             }
         }
+        pass.wait_at_most(wait_us);
         slot.is_renewing = true;
         let taken = slot.clone();
         Some((RenewalGuard { slots: self, index, must_probe }, taken))

@@ -157,6 +157,10 @@ impl WaitingRoom {
         self.slots[id as usize].lane.class
     }
 
+    pub(super) fn entered_us(&self, id: QueueEntryId) -> u64 {
+        self.slots[id as usize].entered_us
+    }
+
     /// Frees a slot whose owner has read its state, or has left.
     pub(super) fn free(&mut self, id: QueueEntryId) {
         if self.state(id) == QueueEntryState::Waiting {

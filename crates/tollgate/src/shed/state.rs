@@ -268,11 +268,17 @@ impl ShedderState {
             true => self.room.newest(lane)?,
             false => oldest,
         };
-        self.admit(lane.class);
+        Some(self.grant(slot, entered_us, now_us))
+    }
+
+    /// Admits a request that waited.
+    fn grant(&mut self, slot: QueueEntryId, entered_us: u64, now_us: u64) -> Option<Waker> {
+        let class = self.room.class(slot);
+        self.admit(class);
         if !self.settings.is_shadow {
-            self.counts(lane.class).queue_us += now_us.saturating_sub(entered_us);
+            self.counts(class).queue_us += now_us.saturating_sub(entered_us);
         }
-        Some(self.room.resolve(slot, QueueEntryState::Granted(now_us)))
+        self.room.resolve(slot, QueueEntryState::Granted(now_us))
     }
 
     /// The limit for a request that has waited for so long. A class that enters whole does not pay
@@ -300,13 +306,11 @@ impl ShedderState {
 
     /// Ends the longest wait of a request: sheds it, or admits it if it waited for order.
     pub(super) fn expire(&mut self, slot: QueueEntryId) {
-        let class = self.room.class(slot);
         if self.is_ordering() {
-            self.admit(class);
-            self.room.resolve(slot, QueueEntryState::Granted(self.limit.now_us()));
+            self.grant(slot, self.room.entered_us(slot), self.limit.now_us());
             return;
         }
-        self.shed(class, ShedReason::Queue);
+        self.shed(self.room.class(slot), ShedReason::Queue);
         self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue));
     }
 

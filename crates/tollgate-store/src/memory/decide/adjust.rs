@@ -5,7 +5,7 @@ use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
 use crate::{Adjustment, Answer, Answers, Change, Charge};
-use tollgate_core::{Intent, Receipt};
+use tollgate_core::{Intent, LimitParams, Receipt};
 
 impl MemoryStore {
     pub(crate) fn adjust_all(
@@ -92,8 +92,10 @@ fn apply(
         match change {
             // The cell of the charge is gone, and others count in this one.
             Change::GiveBack { receipt, .. } if cell.overflow && !receipt.is_shared => {}
+            // A slot is found again by its own end; one that stays taken would lock the key.
             Change::GiveBack { receipt, .. }
-                if shared.resets.is_reset_since(cell.address, receipt.at_us, now_us) => {}
+                if !matches!(charge.params, LimitParams::Concurrency(_))
+                    && shared.resets.is_reset_since(cell.address, receipt.at_us, now_us) => {}
             Change::GiveBack { units, receipt, charged_params } => {
                 shard.give_back(shared, found, tag, charge, now_us, charged_params, *units, receipt)
             }

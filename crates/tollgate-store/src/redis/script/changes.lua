@@ -13,6 +13,7 @@ local function apply(now, ttl_margin, limits, penalties, program)
   local cells, values, outcomes, receipts = {}, {}, {}, {}
   -- A key with other data ends the script here, before it has written anything.
   for i = 1, #program, 10 do
+    -- `MGET`, since a key of another type counts as missing, as in decisions.
     local value = redis.call('MGET', KEYS[program[i]])[1]
     local cell = cell_of(value, limits[program[i + 1]].algorithm)
     cells[program[i]], cell.is_stored = cell, value
@@ -22,9 +23,11 @@ local function apply(now, ttl_margin, limits, penalties, program)
     local cell = cells[key]
     local algorithm, before = params.algorithm, nil
     cell.params, cell.penalty_params = params, penalties[program[i + 9]]
-    -- A reset has forgotten the charges before it. Instant zero has none before it.
+    -- A reset has forgotten the charges before it. Instant zero has none before it. A slot is found
+    -- again by its own end; one that stays taken would lock the key.
     local reset = cell.reset
-    local is_counted = program[i + 4] > reset or reset == 0 or now >= reset + RESET_US
+    local is_counted = algorithm == concurrency or program[i + 4] > reset or reset == 0
+      or now >= reset + RESET_US
     if kind == GIVE_BACK and amount > 0 and is_counted then
       local receipt = {
         at_us = program[i + 4],

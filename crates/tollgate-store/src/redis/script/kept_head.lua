@@ -1,6 +1,6 @@
--- What a write keeps of a head: returns the head or an empty string; the instant until which it
--- matters, which is the end of an operator's block, the mark of a penalty, or when a reset is
--- forgotten; and the least TTL of the key, if there is one. Follows step.lua.
+-- Decides whether a write keeps a value's head. Returns the head or an empty string; the instant
+-- until which it matters: the end of an operator's block, the mark of a penalty, or an hour after a
+-- reset; and the TTL that the key must keep, if any. Follows step.lua.
 --
 -- A block that is over counts again if the clock steps back. A limit without a penalty keeps that
 -- of others: a reload removed it, or another node has it. Only a limit with the penalty knows for

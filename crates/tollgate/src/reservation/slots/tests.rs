@@ -79,15 +79,15 @@ fn lapsed(gate: &Gate<Shared>, slots: usize, users: usize) -> (Vec<InFlightCharg
     (held, NOW_US + 31_000_000)
 }
 
-/// The number of renewals in one pass that all fail.
-fn failed_renewals(gate: &Gate<Shared>, now_us: u64) -> usize {
+/// The number of renewals in one pass that all fail, and the wait for the next pass.
+fn failed_renewals(gate: &Gate<Shared>, now_us: u64) -> (usize, Option<u64>) {
     let mut pass = RenewalPass { now_us, next: 0, wait_us: None };
     let mut failed = 0;
     while gate.slots.take_due(&mut pass).is_some() {
         failed += 1;
     }
     assert_eq!(pass.next, gate.slots.lock().held.capacity(), "each entry is visited once");
-    failed
+    (failed, pass.wait_us)
 }
 
 #[test]
@@ -115,9 +115,10 @@ fn a_pass_visits_each_slot_once_and_tries_each_key_once() {
     for (slots, users) in [(1_000, 1), (1_000, 10), (10_000, 10_000)] {
         let gate = gate();
         let (held, now_us) = lapsed(&gate, slots, users);
-        assert_eq!(failed_renewals(&gate, now_us), users);
-        assert_eq!(failed_renewals(&gate, now_us + LAPSED_WAIT_US - 1), 0);
-        assert_eq!(failed_renewals(&gate, now_us + LAPSED_WAIT_US), users);
+        let (now_us, wait_us) = (now_us, LAPSED_WAIT_US);
+        assert_eq!(failed_renewals(&gate, now_us), (users, Some(wait_us)));
+        assert_eq!(failed_renewals(&gate, now_us + wait_us - 1), (0, Some(1)));
+        assert_eq!(failed_renewals(&gate, now_us + wait_us), (users, Some(wait_us)));
         drop(held);
     }
 }

@@ -1,5 +1,6 @@
 //! The climb: doubles a limit that is a guess, while that brings throughput.
 
+use super::meter::EVIDENCE;
 use super::{LimitController, Meter, SCALE, SearchStage, round};
 
 /// Calls that a level of a climb completes while it is measured: few, since levels differ by two.
@@ -10,8 +11,7 @@ pub(super) const CLIMB_US_MAX: u64 = 500_000;
 const CALL_RATIO_MAX: u64 = 3;
 /// Calls that a level completes before the climb ends there.
 const END_CALLS: u64 = 4 * CLIMB_CALLS;
-/// The excess of completed calls that decides a check, times 256, and the most parts of a check.
-const EVIDENCE: i64 = 16 << 8;
+/// The most parts of a check.
 const CHECK_PARTS: u32 = 8;
 /// The most that one part without completed calls counts: it may be a pause of the upstream.
 const PAUSE_EVIDENCE: i64 = 12 << 8;
@@ -100,12 +100,7 @@ impl LimitController {
             self.set_high_level(level);
             return SearchStage::Rest;
         }
-        // Calls that end if there was a queue. If there was none, `part` of them end. Halfway, by
-        // logarithms, neither is more likely.
-        let queued = self.high.completed * self.meter.length_us / self.high.length_us.max(1);
-        let part = (self.meter.in_flight() << 16) / self.high.in_flight().max(1);
-        let excess = (self.meter.completed << 8) as i64 - (queued * part.isqrt()) as i64;
-        self.evidence += excess.max(-PAUSE_EVIDENCE);
+        self.evidence += self.meter.queue_evidence(&self.high).max(-PAUSE_EVIDENCE);
         self.parts += 1;
         if self.evidence.abs() < EVIDENCE && self.parts < CHECK_PARTS {
             return SearchStage::CheckMeasure;

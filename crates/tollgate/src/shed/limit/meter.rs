@@ -2,6 +2,9 @@
 
 use super::{CALLS, LimitController, SCALE};
 
+/// The completed calls that decide between a queue and slower calls, times 256.
+pub(super) const EVIDENCE: i64 = 16 << 8;
+
 /// The measurements at one level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
@@ -76,6 +79,19 @@ impl Meter {
     /// Mean requests in flight, times [`SCALE`].
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight_us * SCALE / self.length_us.max(1)
+    }
+
+    /// Evidence that calls queue inside the upstream, from measurements at a higher level. With a
+    /// queue, as many calls end here as there. Without one, only the part that is in flight ends.
+    /// Halfway between, by logarithms, neither is more likely.
+    pub(super) fn queue_evidence(&self, higher: &Self) -> i64 {
+        let part = ((self.in_flight() << 16) / higher.in_flight().max(1)).min(1 << 16);
+        (self.completed << 8) as i64 - (self.calls_at_rate_of(higher) * part.isqrt()) as i64
+    }
+
+    /// The calls that end in the time of this measurement, at the rate of the other one.
+    pub(super) fn calls_at_rate_of(&self, other: &Self) -> u64 {
+        other.completed * self.length_us / other.length_us.max(1)
     }
 
     pub(super) fn ended(&self) -> u64 {

@@ -1,13 +1,14 @@
-//! The order level: the requests in flight above which calls only queue inside the upstream, where
-//! no important one can overtake. Less important requests wait in front of it instead, by class.
+//! The order level: with more requests than this in flight, calls only queue inside the upstream,
+//! where important ones cannot overtake. So less important requests wait here, by class.
 //!
 //! Until the first overload the limit is a guess, far above the knee. Calls that take longer than
 //! the fastest ones hint at a queue, and a probe decides: less important requests wait at half as
 //! many in flight. If calls queue, as many end as before. If they have only become slower, as many
 //! fewer end. The probe halves its level while the throughput holds, and the order level is twice
-//! the knee that it finds, so chance hardly ever makes it too low. Nobody is refused because of it:
-//! a request that waits for too long passes, up to the limit.
+//! the knee that it finds, so chance hardly ever makes it too low. A request that waits for too long
+//! passes, as long as fewer than the limit are in flight.
 
+use super::meter::EVIDENCE;
 use super::{CALLS, LimitController, Meter, SCALE, SearchStage, round};
 
 /// No level: no request waits for order.
@@ -21,8 +22,7 @@ const GAP_US: std::ops::RangeInclusive<u64> = 200..=10_000;
 /// Calls over which the time of the fastest calls is taken, and that decide on a probe.
 const FASTEST_CALLS: u64 = 4 * CALLS;
 const SUSPECT_CALLS: u64 = 2 * CALLS;
-/// The excess of completed calls that decides a probe, times 256, and its most calls.
-const EVIDENCE: i64 = 16 << 8;
+/// The most calls of a probe.
 const PROBE_CALLS: u64 = 4 * CALLS;
 /// The lowest level that a probe halves, in parts of a request.
 const LOW_MIN: u64 = 4 * SCALE;
@@ -277,14 +277,11 @@ impl OrderLevel {
         self.enter(ProbeStage::Drain, total);
     }
 
-    /// Decides a level of a probe by the number of calls that end. Halfway, by logarithms, neither
-    /// a queue nor slower calls are more likely.
+    /// Decides a level of a probe by the number of calls that end.
     fn measure(&mut self, window: Meter, total: Meter) {
         let before = self.before;
         let (low, high) = (window.in_flight(), before.in_flight().max(1));
-        let queued = before.completed * window.length_us / before.length_us.max(1);
-        let part = ((low << 16) / high).min(1 << 16);
-        let evidence = (window.completed << 8) as i64 - (queued * part.isqrt()) as i64;
+        let (evidence, queued) = (window.queue_evidence(&before), window.calls_at_rate_of(&before));
         let is_decided = match self.is_descending {
             // The knee is estimated here, from as many calls.
             true => window.completed >= 2 * CALLS || evidence <= -EVIDENCE,

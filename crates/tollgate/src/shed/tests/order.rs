@@ -172,6 +172,8 @@ fn a_request_that_waits_for_order_passes_in_the_end() {
     let again = queued(enter(&all.shedder, all.now_us + 400_000, 1));
     assert!(poll(&mut entry).is_none(), "{:?}", all.shedder.snapshot());
     assert!(again.expire().is_ok());
+    let before_us = all.shedder.snapshot().classes[1].queue_us;
     assert!(entry.expire().is_ok());
+    assert!(all.shedder.snapshot().classes[1].queue_us > before_us, "the wait counts");
     all.tickets.clear();
 }
