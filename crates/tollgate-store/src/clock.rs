@@ -10,7 +10,8 @@ pub use crate::raw::clock::{CounterClock, ProcessClock};
 
 /// Microseconds since the Unix epoch, never backwards.
 pub trait Clock: Send + Sync {
-    /// The current instant.
+    /// The current instant, below 2^53. Later instants count as the last one, at which buckets do
+    /// not limit: a clock in nanoseconds is beyond it.
     fn now_us(&self) -> u64;
 }
 
@@ -31,7 +32,8 @@ impl ManualClock {
 
     /// Advances by `by_us`.
     pub fn advance(&self, by_us: u64) {
-        self.0.fetch_add(by_us, Ordering::AcqRel);
+        let advance = |now_us: u64| Some(now_us.saturating_add(by_us));
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
     }
 
     /// Advances by `duration`, rounded down to whole microseconds.

@@ -74,7 +74,7 @@ impl TollgateLayer {
     ///
     /// # Errors
     ///
-    /// All errors of the text, with their lines.
+    /// All errors of the text that can be seen at once, with their lines.
     pub fn from_yaml(text: impl AsRef<[u8]>) -> Result<Self, PolicyError> {
         let gate = Gate::new(GateSetup::of(&compile(text.as_ref())?), MemoryStore::default());
         Ok(Self::of_gate(gate?))
@@ -100,8 +100,8 @@ impl TollgateLayer {
 
 impl<D: MovesToStore + Clone> TollgateLayer<D> {
     /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
-    /// first, inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
-    /// connections live. While Redis does not answer, each limit's failure policy decides; requests
+    /// first, inside a tokio runtime with I/O and timers (`enable_all`):
+    /// [`RedisStore`](tollgate::store::RedisStore) says how long the connections live. While Redis does not answer, each limit's failure policy decides; requests
     /// of one quota pass.
     ///
     /// ```no_run

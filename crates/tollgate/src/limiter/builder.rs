@@ -117,8 +117,8 @@ impl<S: Store> LimiterBuilder<S> {
     /// 25 ms or a prefix, open a [`RedisStore`] and pass it to [`store`](Self::store). Many
     /// limiters can share its connections.
     ///
-    /// Call this inside a tokio runtime. The connections live as long as that runtime; afterwards
-    /// every call is an error.
+    /// Call this inside a tokio runtime with I/O and timers (`enable_all`). The connections live as
+    /// long as that runtime; afterwards every call is an error.
     ///
     /// # Errors
     ///

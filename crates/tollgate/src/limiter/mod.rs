@@ -296,7 +296,7 @@ impl Limiter {
     }
 
     /// Takes `estimate` units for `key`, to be settled when the real cost is known, or given back.
-    /// Slots are held as long as the [`Reservation`] lives.
+    /// Slots are held as long as the [`Reservation`] lives, at most for the quota's `ttl`.
     ///
     /// ```
     /// use tollgate::{Limiter, Quota};

@@ -26,7 +26,8 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With slots it is a guard: the slot is held as long as it lives.
+/// With slots it is a guard: the slot is held as long as it lives, but not longer than the quota's
+/// [`ttl`](crate::Quota::with_ttl), 30 seconds by default.
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};

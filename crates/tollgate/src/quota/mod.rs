@@ -46,6 +46,10 @@ const TTL_US: u64 = 30 * SECOND_US;
 /// assert_eq!(refusal.refusal().and_then(|refusal| refusal.retry_after()), None);
 /// ```
 ///
+/// A rate without a burst is a sliding window: a client that never pauses gets one unit less per
+/// period, and one in two periods of `per_minute(1)`. Give small quotas a
+/// [burst](Self::with_burst).
+///
 /// # What a quota promises
 ///
 /// "100 per minute" is not yet a promise about every minute: the guarantee for any minute, wherever
@@ -131,7 +135,8 @@ impl Quota {
 
     /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends,
     /// or after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees
-    /// its slot early, so [reserve](crate::Limiter::reserve) slots instead.
+    /// its slot early, so [reserve](crate::Limiter::reserve) slots instead. A cost counts as so many
+    /// slots, so use two limiters for slots and tokens.
     pub const fn concurrency(slots: u32) -> Self {
         let Ok(params) = core::Concurrency::try_new(slots as u64, TTL_US) else { unreachable!() };
         let amount = Amount::Slots { count: slots, ttl_us: TTL_US };

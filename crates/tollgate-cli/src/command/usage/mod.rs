@@ -15,6 +15,9 @@ use tollgate::store::ProcessClock;
 use tollgate_observe::time::{parse_rfc3339, rfc3339};
 use totals::{Grouping, Totals, UnitSums};
 
+/// Characters of a name in a table, at most; JSON and CSV have all of it.
+const NAME_CHARS_MAX: usize = 64;
+
 /// Report the units that each key used, from the files of the usage trail
 #[derive(clap::Args)]
 pub(crate) struct Usage {
@@ -112,7 +115,7 @@ impl Report {
         match self.format {
             ReportFormat::Table => {
                 let mut rows = vec![headings(self.by.name())];
-                rows.extend(groups.iter().map(|(name, sums)| cells(name, *sums)));
+                rows.extend(groups.iter().map(|(name, sums)| cells(&shortened(name), *sums)));
                 rows.push(cells("total", totals.total()));
                 table(&rows)
             }
@@ -144,6 +147,14 @@ impl Report {
                 format!("{report:#}\n")
             }
         }
+    }
+}
+
+/// A name for the table: a long one would make each line as long.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.into(),
     }
 }
 

@@ -225,6 +225,13 @@ fn rows_behind_the_last_seal_or_the_last_line_do_not_count() {
 }
 
 #[test]
+fn a_long_name_does_not_make_every_line_long() {
+    let name = "é".repeat(NAME_CHARS_MAX);
+    assert_eq!(shortened(&name), name);
+    assert_eq!(shortened(&format!("{name}x")), format!("{name}…"));
+}
+
+#[test]
 fn an_attribute_that_no_row_has_is_an_error_with_the_choices() {
     let folder = folder("typo");
     file(&folder, "f.jsonl", "n", None, &row(0, "a", "1", 5, 0, 0));
