@@ -1,6 +1,6 @@
 use super::read::{ReadUsage, UsageFinding};
 use super::totals::{Grouping, Totals};
-use super::{Report, ReportFormat, csv_cell, parse_time};
+use super::{NAME_CHARS_MAX, Report, ReportFormat, csv_cell, parse_time, shortened};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
