@@ -1,7 +1,7 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor, SeenMarker};
+use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor, SeenMarker, TakeoverWait};
 
 /// One process, or the place where one runs.
 #[derive(Debug)]
@@ -26,8 +26,9 @@ pub(crate) struct Node {
     pub(crate) looking: Vec<bool>,
     /// The server that it takes for the primary.
     pub(crate) follows: Vec<Option<u64>>,
-    /// The mark of another server that it found, and when it first did.
-    pub(crate) foreign: Vec<Option<(u128, u64)>>,
+    /// The mark of another server that it found, and the wait of the server that has it.
+    pub(crate) foreign: Vec<Option<u128>>,
+    pub(crate) takeovers: Vec<TakeoverWait<(u128, u64)>>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
     pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
     /// Decisions of the store that wait for a look at the primary.
@@ -85,6 +86,7 @@ impl Node {
             looking: vec![false; primaries],
             follows: vec![None; primaries],
             foreign: vec![None; primaries],
+            takeovers: vec![TakeoverWait::default(); primaries],
             doubtful: Vec::new(),
             undecided: Vec::new(),
             asked: BTreeSet::new(),
@@ -111,6 +113,7 @@ impl Node {
         self.looking.fill(false);
         self.follows.fill(None);
         self.foreign.fill(None);
+        self.takeovers.fill(TakeoverWait::default());
     }
 
     /// Finds that another server is the primary.

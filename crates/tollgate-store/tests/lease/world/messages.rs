@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
 use crate::node::Undecided;
-use tollgate_store::lease::{LedgerReply, SeenMarker, Trust};
+use tollgate_store::lease::{LedgerReply, SeenMarker, TakeoverWait, Trust};
 
 impl World {
     /// Asks for more where that is due.
@@ -52,14 +52,11 @@ impl World {
     /// node knows the age. Without a word of it, a grace period begins after a moment.
     fn take_over(&mut self, node: usize, primary: usize, foreign: u128) {
         let clock_us = self.nodes[node].clock_us(self.now_us);
-        let since_us = match self.nodes[node].foreign[primary] {
-            Some((known, since_us)) if known == foreign => since_us,
-            _ => clock_us,
-        };
-        self.nodes[node].foreign[primary] = Some((foreign, since_us));
+        let shown = (foreign, self.primaries[primary].run);
+        let waited_us = self.nodes[node].takeovers[primary].waited_us(shown, clock_us);
+        self.nodes[node].foreign[primary] = Some(foreign);
         let age_us = self.nodes[node].watches[primary].marker_age_us(foreign, clock_us);
         let says = self.primaries[primary].is_handed_over(foreign) && !self.rng.once_in(6);
-        let waited_us = clock_us - since_us;
         match age_us {
             Some(age_us) if says => self.claim(node, primary, Some((foreign, age_us))),
             _ if waited_us > PATIENCE_US => self.claim(node, primary, Some((foreign, waited_us))),
@@ -101,7 +98,10 @@ impl World {
             }
             Call::Decide { key, cost, number, sent_us } => {
                 let (home, gone_until_us) = self.homes[key];
-                if home != primary || self.now_us < gone_until_us || !self.decide(key, cost)? {
+                if home != primary
+                    || self.now_us < gone_until_us
+                    || !self.decide(node, key, cost)?
+                {
                     return Ok(());
                 }
                 let store = &self.primaries[primary];
@@ -218,7 +218,8 @@ impl World {
                 if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
                     return Ok(());
                 }
-                sighting.replaced = self.nodes[node].foreign[primary].take().map(|one| one.0);
+                sighting.replaced = self.nodes[node].foreign[primary].take();
+                self.nodes[node].takeovers[primary] = TakeoverWait::default();
                 if self.nodes[node].watches[primary].record_marker(sent_us, clock_us, &sighting) {
                     for key in 0..self.plan.keys {
                         let held = self.nodes[node].leases.contains_key(&key);
