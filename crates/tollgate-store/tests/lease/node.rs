@@ -23,7 +23,8 @@ pub(crate) struct Node {
     pub(crate) leases: BTreeMap<usize, Lease>,
     pub(crate) totals: Totals,
     pub(crate) watches: Vec<PrimaryMonitor>,
-    pub(crate) looking: Vec<bool>,
+    /// The number of a look that waits for its answer, by primary.
+    pub(crate) looking: Vec<Option<u64>>,
     /// The server that it takes for the primary.
     pub(crate) follows: Vec<Option<u64>>,
     /// The mark of another server that it found, and the wait of the server that has it.
@@ -83,7 +84,7 @@ impl Node {
             leases: BTreeMap::new(),
             totals: Totals::default(),
             watches: vec![PrimaryMonitor::default(); primaries],
-            looking: vec![false; primaries],
+            looking: vec![None; primaries],
             follows: vec![None; primaries],
             foreign: vec![None; primaries],
             takeovers: vec![TakeoverWait::default(); primaries],
@@ -110,7 +111,7 @@ impl Node {
         self.undecided.clear();
         self.asked.clear();
         self.watches.fill(PrimaryMonitor::default());
-        self.looking.fill(false);
+        self.looking.fill(None);
         self.follows.fill(None);
         self.foreign.fill(None);
         self.takeovers.fill(TakeoverWait::default());
@@ -120,7 +121,7 @@ impl Node {
     pub(crate) fn reconnect(&mut self, primary: usize) {
         self.follows[primary] = None;
         self.watches[primary].connection_lost();
-        self.looking[primary] = false;
+        self.looking[primary] = None;
     }
 
     pub(crate) fn is_awake(&self, now_us: u64) -> bool {
