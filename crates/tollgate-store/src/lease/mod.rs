@@ -49,7 +49,7 @@ pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
 pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
 pub use primary_monitor::{MarkerReading, PrimaryMonitor, SeenMarker, Trust};
 pub use report::{HolderReport, LedgerReport};
-pub use takeover::{MarkerOwner, ReplicationStatus};
+pub use takeover::{MarkerOwner, ReplicationStatus, TakeoverWait};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
 
 use terms::shortest_local_us;

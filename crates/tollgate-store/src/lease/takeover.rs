@@ -30,6 +30,31 @@ pub struct MarkerOwner {
     pub history: u128,
 }
 
+/// A wait for a proof of a takeover. What a process waited is the age of the marker that it then
+/// writes.
+///
+/// The age may count no time before the server took over: on a server that loses more writes
+/// meanwhile, the grace period would end before every process has reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TakeoverWait<S> {
+    /// What the server showed, and when it first did.
+    shown: Option<(S, u64)>,
+}
+
+impl<S: PartialEq> TakeoverWait<S> {
+    /// The time for which the server has shown this: another server's marker, and its own run and
+    /// history. The wait starts again for another server or marker.
+    pub fn waited_us(&mut self, shown: S, now_us: u64) -> u64 {
+        match &self.shown {
+            Some((known, since_us)) if *known == shown => now_us.saturating_sub(*since_us),
+            _ => {
+                self.shown = Some((shown, now_us));
+                0
+            }
+        }
+    }
+}
+
 impl MarkerOwner {
     /// Whether a primary wrote the marker itself, and has not been a replica since.
     ///

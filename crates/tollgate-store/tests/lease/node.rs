@@ -1,7 +1,7 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor, SeenMarker};
+use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor, SeenMarker, TakeoverWait};
 
 /// One process, or the place where one runs.
 #[derive(Debug)]
@@ -23,11 +23,13 @@ pub(crate) struct Node {
     pub(crate) leases: BTreeMap<usize, Lease>,
     pub(crate) totals: Totals,
     pub(crate) watches: Vec<PrimaryMonitor>,
-    pub(crate) looking: Vec<bool>,
+    /// The number of a look that waits for its answer, by primary.
+    pub(crate) looking: Vec<Option<u64>>,
     /// The server that it takes for the primary.
     pub(crate) follows: Vec<Option<u64>>,
-    /// The mark of another server that it found, and when it first did.
-    pub(crate) foreign: Vec<Option<(u128, u64)>>,
+    /// The mark of another server that it found, and the wait of the server that has it.
+    pub(crate) foreign: Vec<Option<u128>>,
+    pub(crate) takeovers: Vec<TakeoverWait<(u128, u64)>>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
     pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
     /// Decisions of the store that wait for a look at the primary.
@@ -82,9 +84,10 @@ impl Node {
             leases: BTreeMap::new(),
             totals: Totals::default(),
             watches: vec![PrimaryMonitor::default(); primaries],
-            looking: vec![false; primaries],
+            looking: vec![None; primaries],
             follows: vec![None; primaries],
             foreign: vec![None; primaries],
+            takeovers: vec![TakeoverWait::default(); primaries],
             doubtful: Vec::new(),
             undecided: Vec::new(),
             asked: BTreeSet::new(),
@@ -108,16 +111,17 @@ impl Node {
         self.undecided.clear();
         self.asked.clear();
         self.watches.fill(PrimaryMonitor::default());
-        self.looking.fill(false);
+        self.looking.fill(None);
         self.follows.fill(None);
         self.foreign.fill(None);
+        self.takeovers.fill(TakeoverWait::default());
     }
 
     /// Finds that another server is the primary.
     pub(crate) fn reconnect(&mut self, primary: usize) {
         self.follows[primary] = None;
         self.watches[primary].connection_lost();
-        self.looking[primary] = false;
+        self.looking[primary] = None;
     }
 
     pub(crate) fn is_awake(&self, now_us: u64) -> bool {

@@ -65,6 +65,27 @@ impl Plan {
         self.others.filter(|_| node % 2 == 1).unwrap_or(self.terms)
     }
 
+    /// Units that lifetimes that differ allow beyond the limit.
+    ///
+    /// Units of the longer lifetime are spent after what returned meanwhile was granted again, and
+    /// the store keeps back only what returns within the shorter one. A fixed window ends all
+    /// units, so it allows nothing. The terms are not asked: a fault in them would excuse itself.
+    pub(crate) fn allowed_by_lifetimes(&self) -> u64 {
+        let Some(others) = self.others else { return 0 };
+        let mut lifetimes_us = [self.terms.lifetime_us, others.lifetime_us];
+        lifetimes_us.sort_unstable();
+        let [short_us, long_us] = lifetimes_us;
+        let (count, period_us) = (self.params.count(), self.params.period_us());
+        match self.params {
+            LimitParams::FixedWindow(_) => 0,
+            LimitParams::SlidingWindow(_) => {
+                let granted = count * period_us / (period_us + short_us);
+                (granted * (period_us + long_us)).div_ceil(period_us).saturating_sub(count)
+            }
+            _ => (count * long_us).div_ceil(period_us) - (count * short_us).div_ceil(period_us),
+        }
+    }
+
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
             let (params, lifetime_us) = any_numbers(rng);

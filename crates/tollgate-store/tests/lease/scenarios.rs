@@ -1,5 +1,6 @@
 //! Loads with something to say about how well leases use a limit.
 
+use crate::oracle::Oracle;
 use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
@@ -94,6 +95,33 @@ fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
         assert_eq!(world.run(), Ok(()), "seed {seed}");
         assert!(world.oracles[0].total() > 200, "seed {seed} hardly did anything");
     }
+}
+
+/// One node holds what it got for as long as it may. Meanwhile units return, and a node with the
+/// shorter lifetime gets those and what its lifetime leaves the store beyond the other's.
+#[test]
+fn two_lifetimes_admit_what_returns_within_the_difference_and_no_more() {
+    let rate = Rate::try_new(100, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(600)).unwrap());
+    let terms = |lifetime_us| LeaseTerms::for_limit(&params, lifetime_us, 100, 4_500_000).unwrap();
+    let (long, short) = (terms(2_000_000), terms(100_000));
+    let plan = Plan { params, terms: long, others: Some(short), ..plan(2, 0) };
+    assert_eq!(plan.allowed_by_lifetimes(), 190, "1.9 s at 100 a second");
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    let mut ask = |at_us, terms: &LeaseTerms, (number, units)| {
+        let mut ask = LedgerRequest::default();
+        (ask.holder.number, ask.want, ask.need) = (number, units, units);
+        let reply = ledger.handle(at_us, 1_000_000, terms, &ask);
+        (reply.granted, reply.usable_us, reply.left)
+    };
+    assert_eq!(ask(now_us, &long, (1, 400)), (400, 2_000_000, 0));
+    // At the last instant of the first grant. Both are spent at once.
+    assert_eq!(ask(now_us + 2_000_000, &short, (2, 390)), (390, 100_000, 0));
+    let mut oracle = Oracle::new(params, false);
+    oracle.excuse(None, plan.allowed_by_lifetimes());
+    assert_eq!(oracle.admit(now_us + 2_000_000, now_us, 400), Ok(0));
+    assert_eq!(oracle.admit(now_us + 2_000_000, now_us, 390), Ok(1));
+    assert!(oracle.admit(now_us + 2_000_000, now_us, 1).is_err(), "the bound is exact");
 }
 
 /// A node with more keys than room drops what it has spent and comes back as another holder, all

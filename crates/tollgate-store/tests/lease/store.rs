@@ -194,6 +194,8 @@ impl Primary {
         ledger.expire(clock_us);
         let mut state = ledger.state.clone().unwrap_or_default();
         let is = left(&state);
+        // The new state hides the book's copy, whatever of it was lost.
+        let hides_copy = ledger.state.is_none() && ledger.book.is_some();
         let redated = params.redate(&mut state, clock_us);
         let admitted = matches!(params.take(&mut state, clock_us, cost), Some(Taken::Charged(..)));
         // A refusal writes no new state: the book's copy still counts if the state was evicted.
@@ -212,7 +214,7 @@ impl Primary {
             let unlost = loss.unlost.state.get_or_insert_default();
             let was = left(unlost);
             let forgets = std::mem::take(&mut loss.copied);
-            loss.forgotten |= forgets;
+            loss.forgotten |= forgets || hides_copy;
             (loss.unmarked, loss.hidden) = (loss.unmarked || forgets, loss.hidden || forgets);
             if counts || loss.hidden {
                 excuses.push((key, loss.window, cost.saturating_sub(was)));
@@ -242,7 +244,9 @@ impl Primary {
         let mut all = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             loss.unmarked &= !reply.rolled_back;
-            let same = loss.window.is_none_or(|window| window == reply.ledger);
+            // The lost state of a later window would count in an earlier one, to which a clock that
+            // stepped back returns.
+            let same = loss.window.is_none_or(|window| reply.ledger <= window);
             let ledger = loss.unlost.book.as_ref().map(|book| book.ledger);
             // Later words of a process are about the restored book.
             let first = loss.spoke.insert(ask.holder.process);

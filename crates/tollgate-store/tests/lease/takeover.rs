@@ -4,7 +4,7 @@
 use crate::rng::Rng;
 use std::collections::BTreeSet;
 use tollgate_store::lease::{
-    MarkerOwner, MarkerReading, PrimaryMonitor, ReplicationStatus, SeenMarker,
+    MarkerOwner, MarkerReading, PrimaryMonitor, ReplicationStatus, SeenMarker, TakeoverWait, Trust,
 };
 
 const SERVERS: usize = 3;
@@ -271,6 +271,24 @@ fn a_server_that_restarted_proves_nothing() {
     assert_eq!(owner.has_handed_over(&new, &demoted), None, "it has yet to join");
     let ahead = ReplicationStatus { previous: 0, previous_end: -1, ..old };
     assert_eq!(owner.has_handed_over(&new, &ahead), Some(false), "it got a full copy");
+}
+
+/// Two failovers follow each other while a node waits for a proof. The second server may lack what
+/// the first one acknowledged, so its grace period begins when the node first sees it.
+#[test]
+fn the_wait_for_one_server_is_no_part_of_the_next_ones_grace_period() {
+    let (mut wait, mut monitor, grace_us) =
+        (TakeoverWait::default(), PrimaryMonitor::default(), 1_000);
+    assert_eq!(wait.waited_us(("marker", "first"), 10_000), 0);
+    assert_eq!(wait.waited_us(("marker", "first"), 10_400), 400);
+    assert_eq!(wait.waited_us(("marker", "second"), 10_900), 0, "nothing was known of it before");
+    let age_us = wait.waited_us(("marker", "second"), 10_950);
+    monitor.record_marker(10_950, 10_960, &MarkerReading { run: 2, age_us, replaced: None });
+    assert_eq!(monitor.trust(11_100, grace_us), Trust::GracePeriod, "others have yet to report");
+    assert_eq!(monitor.trust(11_400, grace_us), Trust::GracePeriod, "others have yet to report");
+    monitor.record_marker(11_960, 11_960, &MarkerReading { run: 2, age_us: 1_010, replaced: None });
+    assert_eq!(monitor.trust(11_960, grace_us), Trust::Trusted);
+    assert_eq!(wait.waited_us(("another", "second"), 11_970), 0);
 }
 
 /// The rule that lets a marker keep its age, against every write that was acknowledged under it.

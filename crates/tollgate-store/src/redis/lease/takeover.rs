@@ -6,7 +6,7 @@
 use super::Leases;
 use super::primary_monitors::PrimaryReading;
 use crate::StoreError;
-use crate::lease::{MARKER_LUA, MarkerOwner, MarkerReading, ReplicationStatus};
+use crate::lease::{MARKER_LUA, MarkerOwner, MarkerReading, ReplicationStatus, TakeoverWait};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::connection_task::REDIRECTS_MAX;
 use crate::redis::batch::rows::{bytes, invalid_reply};
@@ -68,7 +68,7 @@ impl Leases {
         servers: &Arc<Servers>,
         server: &Arc<Server>,
     ) -> Result<PrimaryReading, StoreError> {
-        let (begun_us, mut claim, mut replaced) = (self.clock.now_us(), None, None);
+        let (mut wait, mut claim, mut replaced) = (TakeoverWait::default(), None, None);
         let (mut old_primary, mut polls) = (None, 0);
         loop {
             let (sent_us, dials) = (self.clock.now_us(), server.connects());
@@ -91,6 +91,7 @@ impl Leases {
                 }
                 MarkerReply::OtherServers(foreign) => foreign,
             };
+            let waited_us = wait.waited_us(foreign.texts.clone(), self.clock.now_us());
             if replaced.replace(foreign.id).is_none() {
                 self.monitors.begin_takeover(server);
                 old_primary = self.find_old_primary(servers, server, foreign.id).await;
@@ -101,7 +102,6 @@ impl Leases {
                 None if server.cluster().is_some() => None,
                 None => Some(false),
             };
-            let waited_us = self.clock.now_us().saturating_sub(begun_us);
             match (handed_over, &old_primary) {
                 (Some(true), Some(old)) => claim = Some((foreign, old.age_us)),
                 (None, _) if polls < POLLS => {

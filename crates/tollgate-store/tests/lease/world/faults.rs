@@ -74,7 +74,8 @@ impl World {
     /// A node that saw the last totals of a lost ledger has to report them in time.
     fn expect_said(&mut self, primary: usize) {
         let faults = self.plan.faults;
-        let kept_from_it = [faults.crash, faults.pause, faults.partition, faults.evict];
+        let kept_from_it =
+            [faults.crash, faults.pause, faults.stall, faults.partition, faults.evict];
         if kept_from_it.iter().sum::<u64>() + faults.lose + faults.slot_move > 0 {
             return;
         }

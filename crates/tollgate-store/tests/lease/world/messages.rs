@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
 use crate::node::Undecided;
-use tollgate_store::lease::{LedgerReply, SeenMarker, Trust};
+use tollgate_store::lease::{LedgerReply, SeenMarker, TakeoverWait, Trust};
 
 impl World {
     /// Asks for more where that is due.
@@ -35,7 +35,7 @@ impl World {
     }
 
     pub(super) fn look(&mut self, node: usize, primary: usize) {
-        if !self.nodes[node].looking[primary] {
+        if self.nodes[node].looking[primary].is_none() {
             self.claim(node, primary, None);
         }
     }
@@ -43,8 +43,9 @@ impl World {
     fn claim(&mut self, node: usize, primary: usize, claim: Option<(u128, u64)>) {
         let start = self.nodes[node].starts;
         let sent_us = self.nodes[node].clock_us(self.now_us);
-        self.nodes[node].looking[primary] = true;
-        self.at(PATIENCE_US, Event::Unlooked { node, start, primary });
+        let number = self.nodes[node].flight();
+        self.nodes[node].looking[primary] = Some(number);
+        self.at(PATIENCE_US, Event::Unlooked { node, start, primary, number });
         self.post(node, primary, Call::Look { sent_us, claim });
     }
 
@@ -52,14 +53,11 @@ impl World {
     /// node knows the age. Without a word of it, a grace period begins after a moment.
     fn take_over(&mut self, node: usize, primary: usize, foreign: u128) {
         let clock_us = self.nodes[node].clock_us(self.now_us);
-        let since_us = match self.nodes[node].foreign[primary] {
-            Some((known, since_us)) if known == foreign => since_us,
-            _ => clock_us,
-        };
-        self.nodes[node].foreign[primary] = Some((foreign, since_us));
+        let shown = (foreign, self.primaries[primary].run);
+        let waited_us = self.nodes[node].takeovers[primary].waited_us(shown, clock_us);
+        self.nodes[node].foreign[primary] = Some(foreign);
         let age_us = self.nodes[node].watches[primary].marker_age_us(foreign, clock_us);
         let says = self.primaries[primary].is_handed_over(foreign) && !self.rng.once_in(6);
-        let waited_us = clock_us - since_us;
         match age_us {
             Some(age_us) if says => self.claim(node, primary, Some((foreign, age_us))),
             _ if waited_us > PATIENCE_US => self.claim(node, primary, Some((foreign, waited_us))),
@@ -100,8 +98,7 @@ impl World {
                 (Answer::Seen(self.primaries[primary].look(self.now_us, claim)), sent_us)
             }
             Call::Decide { key, cost, number, sent_us } => {
-                let (home, gone_until_us) = self.homes[key];
-                if home != primary || self.now_us < gone_until_us || !self.decide(key, cost)? {
+                if !self.is_served(key, primary) || !self.decide(node, key, cost)? {
                     return Ok(());
                 }
                 let store = &self.primaries[primary];
@@ -124,8 +121,7 @@ impl World {
                 (Answer::Decided(all), 0)
             }
             Call::Ask { key, number, ask } => {
-                let (home, gone_until_us) = self.homes[key];
-                if home != primary || self.now_us < gone_until_us {
+                if !self.is_served(key, primary) {
                     return Ok(());
                 }
                 let keep_past = self.plan.faults.failover > 0;
@@ -144,12 +140,18 @@ impl World {
         Ok(())
     }
 
+    fn is_served(&self, key: usize, primary: usize) -> bool {
+        let (home, gone_until_us) = self.homes[key];
+        home == primary && self.now_us >= gone_until_us
+    }
+
     /// The store decides by itself. Where the limit fails open, the request counts, whatever
     /// becomes of the answer. Returns whether the node has to see first if the store lost nothing.
-    fn decide(&mut self, key: usize, cost: u64) -> Result<bool, String> {
+    fn decide(&mut self, node: usize, key: usize, cost: u64) -> Result<bool, String> {
         let (direct, now_us) = (self.plan.direct, self.now_us);
+        let terms = self.plan.terms_of(node);
         let store = &mut self.primaries[self.homes[key].0];
-        let (admitted, excuses) = store.decide(now_us, key, &self.plan.terms, cost, direct);
+        let (admitted, excuses) = store.decide(now_us, key, &terms, cost, direct);
         self.excuse(excuses);
         if admitted && direct {
             let clock_us = self.primaries[self.homes[key].0].clock_us(now_us);
@@ -210,15 +212,16 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         match what {
             Answer::Seen(Err(foreign)) => {
-                if std::mem::replace(&mut self.nodes[node].looking[primary], false) {
+                if self.nodes[node].looking[primary].take().is_some() {
                     self.take_over(node, primary, foreign);
                 }
             }
             Answer::Seen(Ok(mut sighting)) => {
-                if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
+                if self.nodes[node].looking[primary].take().is_none() {
                     return Ok(());
                 }
-                sighting.replaced = self.nodes[node].foreign[primary].take().map(|one| one.0);
+                sighting.replaced = self.nodes[node].foreign[primary].take();
+                self.nodes[node].takeovers[primary] = TakeoverWait::default();
                 if self.nodes[node].watches[primary].record_marker(sent_us, clock_us, &sighting) {
                     for key in 0..self.plan.keys {
                         let held = self.nodes[node].leases.contains_key(&key);

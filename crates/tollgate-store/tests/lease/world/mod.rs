@@ -28,7 +28,7 @@ enum Event {
     Arrives { node: usize, start: u64, primary: usize, run: u64, what: Call },
     Answers { node: usize, start: u64, primary: usize, run: u64, sent_us: u64, what: Answer },
     Overdue { node: usize, start: u64, key: usize, number: u64 },
-    Unlooked { node: usize, start: u64, primary: usize },
+    Unlooked { node: usize, start: u64, primary: usize, number: u64 },
     Refused { node: usize, start: u64, key: usize, spent: SpentUnits },
     Cancelled { key: usize, place: usize, granted_us: u64 },
     Moved { key: usize, to: usize },
@@ -79,11 +79,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: Plan, mut rng: Rng, trace: bool) -> Self {
         let stepping = plan.faults.step > 0;
-        let allowed = plan.others.map_or(0, |others| {
-            // Until all have the same, a bucket may admit what returns within the difference.
-            let differ_us = plan.terms.lifetime_us.abs_diff(others.lifetime_us);
-            (plan.params.count() * differ_us).div_ceil(plan.params.period_us())
-        });
+        let allowed = plan.allowed_by_lifetimes();
         let pace = plan.faults.pace_ppm;
         let nodes = (0..plan.nodes).map(|_| {
             let off = rng.within(0, 2 * pace) as i64 - pace as i64;
@@ -192,9 +188,10 @@ impl World {
                 }
                 Ok(())
             }
-            Event::Unlooked { node, start, primary } => {
-                if self.is_same(node, start) && self.nodes[node].looking[primary] {
-                    self.nodes[node].looking[primary] = false;
+            Event::Unlooked { node, start, primary, number } => {
+                let looks = self.nodes[node].looking[primary] == Some(number);
+                if self.is_same(node, start) && looks {
+                    self.nodes[node].looking[primary] = None;
                     self.nodes[node].watches[primary].connection_lost();
                 }
                 Ok(())
@@ -422,7 +419,11 @@ impl World {
         if excused.iter().sum::<u64>() > 0 || faults.delay_us > 2_000 || fixed {
             return Ok(());
         }
-        let in_time = |node: &&Node| node.longest_gap_us < terms.lifetime_us + 400_000;
+        let in_time = |node: &&Node| {
+            // A process that has just woken may handle a request before it looks again.
+            let gap_us = node.longest_gap_us.max(self.now_us.saturating_sub(node.ticked_us));
+            gap_us < terms.lifetime_us + 400_000
+        };
         match self.nodes.iter().filter(in_time).map(|node| node.totals.stranded).max() {
             Some(stranded) if stranded > 0 => Err(format!("{stranded} units are stranded")),
             _ => Ok(()),
