@@ -33,6 +33,9 @@ pub(crate) struct ChargeCell {
 /// Charges of one request without allocation, at most.
 const INLINE_MAX: usize = 16;
 
+/// The locked shards of one request.
+type LockedShards<'a> = SmallVec<[LockedShard<'a>; INLINE_MAX]>;
+
 /// The cells of one request.
 pub(super) type ChargeCells = SmallVec<[ChargeCell; INLINE_MAX]>;
 
@@ -90,7 +93,22 @@ impl MemoryStore {
         cells: &mut [ChargeCell],
         work: impl FnOnce(&mut [LockedShard<'_>], &mut [ChargeCell]) -> T,
     ) -> T {
-        let mut shards: SmallVec<[LockedShard<'_>; INLINE_MAX]> = SmallVec::new();
+        let mut shards = LockedShards::new();
+        match cells {
+            // Limits on one key are in one shard.
+            [first, rest @ ..]
+                if rest.iter().all(|cell| cell.address.shard == first.address.shard) =>
+            {
+                shards.push(LockedShard(lock(&self.shards[first.address.shard].0)));
+                cells.iter_mut().for_each(|cell| cell.lock = 0);
+            }
+            _ => self.lock_ascending(cells, &mut shards),
+        }
+        work(&mut shards, cells)
+    }
+
+    #[inline(never)]
+    fn lock_ascending<'s>(&'s self, cells: &mut [ChargeCell], shards: &mut LockedShards<'s>) {
         let mut next = cells.iter().map(|cell| cell.address.shard).min();
         while let Some(shard) = next {
             next = None;
@@ -103,7 +121,6 @@ impl MemoryStore {
             }
             shards.push(LockedShard(lock(&self.shards[shard].0)));
         }
-        work(&mut shards, cells)
     }
 
     /// Moves every charge without room to its overflow cell.
