@@ -47,6 +47,7 @@ impl ProtocolConnection {
     }
 
     /// Reads into `room`. Returns the number of bytes; zero at the end of the stream.
+    #[inline]
     pub fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<usize> {
         let Self { stream, state, .. } = self;
         let mut buffer = ReadBuf::new(room);
@@ -76,6 +77,7 @@ impl ProtocolConnection {
     }
 
     /// Marks a request as in flight until the guard is dropped.
+    #[inline]
     pub fn begin_request(&self) -> InFlightRequest {
         InFlightRequest::new(&self.state)
     }

@@ -239,6 +239,7 @@ impl InFlightRequest {
 }
 
 impl Drop for InFlightRequest {
+    #[inline]
     fn drop(&mut self) {
         self.0.in_flight.update(|count| count.saturating_sub(1));
         if self.0.in_flight.get() == 0 {

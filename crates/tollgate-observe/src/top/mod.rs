@@ -153,6 +153,7 @@ impl Default for TopKeys {
 
 impl TopKeys {
     /// Counts the decisions of one request. Never waits.
+    #[inline]
     pub fn count(&self, decisions: &[ObservedDecision<'_>]) {
         let mut counter = self.counter();
         for ObservedDecision { selected, outcome, asked, taken, refuses, now_us, .. } in decisions {

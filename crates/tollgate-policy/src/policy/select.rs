@@ -13,6 +13,7 @@ impl Policy {
     /// unlimited.
     ///
     /// [`Policy::facts`] of the same policy must have created the facts.
+    #[inline]
     pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         selection.clear();
         self.select_append(facts, request_cost, selection);

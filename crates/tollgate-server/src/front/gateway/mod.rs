@@ -139,6 +139,7 @@ impl Gateway {
         self.shared.node.clock.now_us()
     }
 
+    #[inline(always)]
     fn count_response(
         &self,
         upstream: Option<&UpstreamServer>,

@@ -93,6 +93,7 @@ pub(super) fn validate<'a>(
 
 /// Whether the target is a path, a URL with a path, or the `*` of `OPTIONS`. A service could read
 /// any other target as a path that no limit saw.
+#[inline(always)]
 fn is_path(head: &RequestHead<'_>) -> bool {
     if is_plain_target(head.target) {
         return true;
@@ -132,6 +133,7 @@ const fn byte_set(others: &[u8]) -> [bool; 256] {
     table
 }
 
+#[inline(always)]
 fn host<'a>(
     head: &RequestHead<'a>,
     named: Option<&'a [u8]>,

@@ -42,7 +42,8 @@ pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
 #[inline]
 pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
     match value {
-        // In one piece: most integers of a decision have one digit.
+        // In one piece: most integers of a decision have one digit, or say that there is no wait.
+        -1 => out.extend_from_slice(b":-1\r\n"),
         0..=9 => out.extend_from_slice(&[b':', b'0' + value as u8, b'\r', b'\n']),
         _ => {
             out.push(b':');

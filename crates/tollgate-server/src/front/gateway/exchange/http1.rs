@@ -89,6 +89,7 @@ impl Exchange<'_> {
         })
     }
 
+    #[inline(always)]
     fn write_http1(&self, selected: &SelectedUpstream, framing: Framing, out: &mut Vec<u8>) {
         let head = &self.valid.head;
         let (method, target) = (head.method.as_bytes(), head.path_and_query());
@@ -165,6 +166,7 @@ impl Exchange<'_> {
     }
 
     /// Writes the answer. `complete`: the body is in it, and whether the response ended there.
+    #[inline(always)]
     fn write_answer(
         &mut self,
         reader: ResponseReader,
@@ -321,6 +323,7 @@ struct ReceivedBytes {
 }
 
 /// Takes a buffer once the response has begun.
+#[inline(always)]
 fn poll_first_bytes(
     stream: &mut UpstreamStream,
     context: &mut Context<'_>,

@@ -214,6 +214,7 @@ impl Exchange<'_> {
     }
 
     /// Whether the request can be sent twice: it has no body, and its method is idempotent.
+    #[inline(always)]
     fn may_send_twice(&self) -> bool {
         let method = self.valid.head.method;
         self.body.is_empty()

@@ -95,7 +95,7 @@ pub(crate) const COMMANDS: [CommandSpec; 17] = [
 ];
 
 /// The command with this name, case-insensitive.
-#[inline]
+#[inline(always)]
 pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
     let mut padded = [0; NAME_BYTES];
     padded.get_mut(..word.len())?.copy_from_slice(word);

@@ -76,6 +76,7 @@ pub(crate) type Arguments = Vec<Range<usize>>;
 const LENGTH_LINE_BYTES_MAX: usize = 16;
 
 /// Decodes the first command of `bytes`. An inline command with escapes is rewritten in place.
+#[inline(always)]
 pub(crate) fn next_command(
     bytes: &mut [u8],
     caps: Caps,
