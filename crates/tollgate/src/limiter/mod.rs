@@ -5,6 +5,8 @@ mod builder;
 mod decision;
 mod detach;
 mod figures;
+#[cfg(feature = "tokio")]
+mod pause;
 mod reservation;
 mod store_calls;
 #[cfg(feature = "tokio")]

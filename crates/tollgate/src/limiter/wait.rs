@@ -2,6 +2,7 @@
 
 use super::decision::PermitRecord;
 use super::detach::{run_to_completion, spawn_detached};
+use super::pause::{at_most, pause};
 use super::store_calls::{PermitEnd, micros};
 use super::wait_queue::{QueuePlace, WaitQueue};
 use super::{Decision, Limiter, Permit, Refusal, Reservation};
@@ -12,7 +13,6 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::time::{sleep, timeout};
 use tollgate_store::{Store, StoreError};
 
 /// The reason why [waiting](crate::Limiter::wait) led to no decision.
@@ -21,7 +21,7 @@ use tollgate_store::{Store, StoreError};
 pub enum WaitError {
     /// The line is [full](crate::limiter::LimiterBuilder::max_waiters). Nothing was charged.
     LineFull,
-    /// There is no tokio runtime here, and waiting needs its timer. Nothing was charged.
+    /// There is no tokio runtime here, it has ended, or it has no timers. Nothing was charged.
     NoRuntime,
     /// The store failed.
     Store(StoreError),
@@ -57,7 +57,7 @@ impl<S: Store + 'static> Limiter<S> {
     /// * Dropping the future leaves the line, wakes the next waiter and charges nothing.
     /// * The [delay](crate::Permit::delay) of a queue is part of the wait.
     ///
-    /// Call this inside a tokio runtime; its timer ticks in milliseconds. In tests, pause tokio's
+    /// Call this inside a tokio runtime with timers, which tick in milliseconds. In tests, pause tokio's
     /// time and give the limiter a [`TokioClock`](crate::TokioClock). Waiting needs the feature
     /// `tokio`.
     ///
@@ -125,9 +125,9 @@ impl<S: Store + 'static> Limiter<S> {
         if let Some(refusal) = waiter.refusal_if_too_late().await? {
             return Ok(Decision::Refused(refusal));
         }
-        match timeout(waiter.left(), turn).await {
-            Ok(_turn) => waiter.until_admitted(line).await,
-            Err(_) => Ok(Decision::Refused(waiter.refusal().await?)),
+        match at_most(waiter.left(), turn).await? {
+            Some(_turn) => waiter.until_admitted(line).await,
+            None => Ok(Decision::Refused(waiter.refusal().await?)),
         }
     }
 
@@ -153,7 +153,7 @@ impl<S: Store + 'static> Waiter<'_, S> {
     ) -> Result<Decision<PermitRecord>, WaitError> {
         loop {
             let refusal = match self.check().await? {
-                Decision::Admitted(held) => return Ok(self.wait_out_delay(held).await),
+                Decision::Admitted(held) => return self.wait_out_delay(held).await,
                 Decision::Refused(refusal) => refusal,
             };
             let left = self.left();
@@ -165,10 +165,10 @@ impl<S: Store + 'static> Waiter<'_, S> {
                 return Ok(Decision::Refused(refusal));
             }
             line.set_ready(self.limiter.inner.now_us().saturating_add(earliest_us));
-            let pause = retry.min(left);
+            let longest = retry.min(left);
             // A manual clock may stand still; the deadline must come nearer nevertheless.
-            if timeout(pause, line.changed.notified()).await.is_err() {
-                self.left = self.left.saturating_sub(pause);
+            if at_most(longest, line.changed.notified()).await?.is_none() {
+                self.left = self.left.saturating_sub(longest);
             }
         }
     }
@@ -185,15 +185,18 @@ impl<S: Store + 'static> Waiter<'_, S> {
     }
 
     /// Sleeps for the delay of a queue.
-    async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision<PermitRecord> {
+    async fn wait_out_delay(
+        &mut self,
+        held: UnclaimedPermit<S>,
+    ) -> Result<Decision<PermitRecord>, WaitError> {
         let (delay, left) = (held.delay(), self.left());
         if delay > left {
-            return Decision::Refused(held.give_up(delay - left));
+            return Ok(Decision::Refused(held.give_up(delay - left)));
         }
         if !delay.is_zero() {
-            sleep(delay).await;
+            pause(delay).await?;
         }
-        Decision::Admitted(held.claim())
+        Ok(Decision::Admitted(held.claim()))
     }
 
     /// The refusal of a waiter behind others, if it cannot be admitted before the deadline.
@@ -226,7 +229,9 @@ impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LineFull => f.write_str("the line is full; try again later"),
-            Self::NoRuntime => f.write_str("waiting needs a tokio runtime; call it inside one"),
+            Self::NoRuntime => {
+                f.write_str("waiting needs a tokio runtime with timers; call it inside one")
+            }
             Self::Store(error) => error.fmt(f),
         }
     }

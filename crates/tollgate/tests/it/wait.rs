@@ -321,3 +321,20 @@ fn waiting_without_a_runtime_is_an_error() {
     assert!(matches!(waited, Err(WaitError::NoRuntime)), "{waited:?}");
     assert!(limiter.peek("a").admits, "nothing was charged");
 }
+
+#[test]
+fn a_wait_that_outlives_its_runtime_is_an_error() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for quota in [pace(), pace().with_algorithm(Algorithm::LeakyBucket).unwrap()] {
+        let limiter = Limiter::new(quota);
+        assert!(limiter.check("a").is_admitted());
+        let mut wait = Box::pin(limiter.wait("a", MS * 60_000));
+        let first = runtime();
+        let poll = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx).is_ready()));
+        assert!(!first.block_on(poll));
+        drop(first);
+        let waited = runtime().block_on(wait);
+        assert!(matches!(waited, Err(WaitError::NoRuntime)), "{waited:?}");
+        assert_eq!(limiter.waiting(), 0);
+    }
+}
