@@ -80,7 +80,8 @@ pub trait Store: Send + Sync {
     ) -> Option<Self::Undecided>;
 
     /// The second phase: finishes the call that [`begin`](Self::begin) left undecided. On an error
-    /// `answers` is meaningless.
+    /// `answers` is meaningless. If the future is dropped before it ends, the store gives back the
+    /// slots that the call took, if it can; other charges may stay.
     fn finish<'a>(
         &'a self,
         now_us: u64,

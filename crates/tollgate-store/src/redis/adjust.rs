@@ -5,11 +5,13 @@ use super::batch::rows::{
     AdjustReply, StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log, push_rows,
 };
 use super::batch::{NamedCharge, ScriptTables};
+use super::client::connection::ScriptCall;
 use super::key::end_marker_key;
 use super::reservation::{ONCE, list};
 use super::script;
 use super::script::msgpack::{self, array, clamp};
 use crate::{Adjustment, Answer, Answers, Change, StoreError};
+use std::time::Duration;
 use tollgate_core::{Algorithm, Intent, LimitParams, Receipt, lua};
 
 impl RedisStore {
@@ -65,6 +67,12 @@ impl RedisStore {
         push_rows(answers, true, &rows);
         Ok(())
     }
+}
+
+/// The give-back of a charge under `params`, if units were charged.
+pub(super) fn give_back_of(params: &LimitParams, row: &Answer) -> Option<Change> {
+    let receipt = row.receipt?;
+    Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: *params })
 }
 
 /// The end of a reservation, whose changes each slot applies once.
@@ -129,6 +137,11 @@ impl ChangeBatch {
 
     pub(super) fn program(&self) -> Vec<u8> {
         array(&self.flat)
+    }
+
+    /// The call that applies the changes.
+    pub(super) fn call(&self, now_us: Option<u64>, ttl_margin: Duration) -> ScriptCall {
+        ScriptCall::new(&script::ADJUST, &self.tables, self.program(), now_us, ttl_margin)
     }
 
     /// The program of changes that a marker in their slot makes once.

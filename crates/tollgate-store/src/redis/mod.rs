@@ -40,6 +40,7 @@ use crate::{
 use batch::DecideRequest;
 use batch::queue::BATCH_REQUESTS_MAX;
 use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
+use batch::slot_returns::UnreadSlots;
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -162,21 +163,25 @@ impl RedisStore {
         }
         has_runtime()?;
         let deadline = instant_after(self.options.deadline.saturating_sub(rest.spent));
-        let mut tried = rest.leases_tried;
+        let (mut tried, mut slots) = (rest.leases_tried, UnreadSlots::default());
         // Chunks are sent one after the other, so that the requests of a key are decided in order.
         for requests in requests.chunks(BATCH_REQUESTS_MAX) {
             if !self.has_leased_limit(requests) {
                 let named = |request| DecideRequest::new(&self.namer, request, called_us);
                 let requests = requests.iter().map(named).collect();
-                for (admitted, rows) in self.servers.decide(now_us, deadline, requests).await? {
+                let reply = self.servers.decide(now_us, deadline, requests).await?;
+                for (admitted, rows) in reply.rows {
                     push_rows(answers, admitted, &rows);
                 }
+                slots.append(reply.slots);
                 continue;
             }
             // Boxed: the caller allocates and copies this whole future for each request.
             let times = DecisionTimes { now_us, called_us, deadline };
-            Box::pin(self.decide_mixed(times, requests, &mut tried, answers)).await?;
+            let mixed = self.decide_mixed(times, requests, &mut tried, answers);
+            slots.append(Box::pin(mixed).await?);
         }
+        slots.set_read();
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod stored_values;
 mod support;
 mod task_restart;
 mod thread_connections;
+mod unread_replies;
 
 use support::long_deadline;
 use support::server::Server;

@@ -1,8 +1,13 @@
 //! Clients that disconnect before their response: each request is still counted once.
 
 use super::{Backend, Gateway, PATIENCE, abuse, get};
+use crate::http::Client;
+use crate::nodes::Redis;
+use socket2::SockRef;
+use std::time::Duration;
 use std::{io::Read, sync::atomic::Ordering::SeqCst};
 use tollgate_faults::clock::wait_until;
+use tollgate_faults::proxy::{Faults, Proxy};
 use tollgate_observe::metrics::Front;
 
 /// An upstream that never answers.
@@ -98,5 +103,70 @@ fn streams_that_are_taken_back_are_counted() {
             drop(client);
         }
         is_counted_once(&gateway, "abandoned", &format!("{sent:?} {takes_back}"));
+    }
+}
+
+/// What a client sends, and how it leaves.
+type Way<'a> = (&'a [u8], fn(Client));
+
+/// Closes a connection with a reset.
+fn reset(client: Client) {
+    SockRef::from(&client.0).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+/// Sends a request, waits until Redis has decided it, and leaves before the reply is here.
+fn leaves_during_the_decision(redis: &Redis, gateway: &Gateway, sent: &[u8], leave: fn(Client)) {
+    let (mut client, before) = (gateway.client(), redis.scripts_run());
+    client.send(sent);
+    assert!(wait_until(PATIENCE, || redis.scripts_run() > before));
+    leave(client);
+}
+
+/// Waits for the give-back of a request that was served: it comes after the response.
+fn until_quiet(redis: &Redis) {
+    assert!(wait_until(PATIENCE, || {
+        let before = redis.scripts_run();
+        std::thread::sleep(Duration::from_millis(100));
+        redis.scripts_run() == before
+    }));
+}
+
+/// The slot is free at once: nobody will end the request, and the `ttl` is longer than the test.
+#[test]
+fn whoever_leaves_during_the_decision_takes_no_slot() {
+    let http1 = b"GET /left HTTP/1.1\r\nhost: x\r\n\r\n";
+    let head = b"\x82\x86\x04\x05/left\x41\x01x";
+    let http2 = [abuse::PREFACE, &abuse::frame(1, 5, 1, head)].concat();
+    let take_back = |mut client: Client| {
+        client.send(&abuse::frame(3, 0, 1, &8_u32.to_be_bytes()));
+        // The connection is still open when the stream is reset.
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let ways: [Way<'_>; 4] = [(http1, reset), (http1, drop), (&http2, reset), (&http2, take_back)];
+    for slots in [
+        "shed: {fleet: {capacity: 1, ttl: 1h}}",
+        "limits: [{name: a, algorithm: concurrency, rate: 1, ttl: 1h}]",
+    ] {
+        let (redis, backend) = (Redis::listen(&[]), Backend::usual());
+        let proxy = Proxy::start(redis.port()).unwrap();
+        let gateway = Gateway::new(&format!(
+            "listen: {{gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}}\nupstream: {}\n\
+             store: {{redis: {{url: 'redis://127.0.0.1:{}', deadline: 20s}}}}\n{slots}\n",
+            backend.url(),
+            proxy.port()
+        ));
+        let is_served = || gateway.get("/", "").status == 200;
+        assert!(wait_until(PATIENCE, is_served), "{slots}");
+        for (number, (sent, leave)) in ways.into_iter().enumerate() {
+            until_quiet(&redis);
+            proxy.set(Faults { latency: Duration::from_millis(300), ..Faults::default() });
+            leaves_during_the_decision(&redis, &gateway, sent, leave);
+            let abandoned =
+                || outcomes(&gateway).contains(&("abandoned".into(), number as u64 + 1));
+            assert!(wait_until(PATIENCE, abandoned), "{slots} {number}: {:?}", outcomes(&gateway));
+            proxy.set(Faults::default());
+            assert!(wait_until(PATIENCE, is_served), "{slots}: {number} has the slot for ever");
+        }
+        assert!(backend.seen().iter().all(|seen| seen.line() == "GET / HTTP/1.1"));
     }
 }

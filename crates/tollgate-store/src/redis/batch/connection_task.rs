@@ -162,7 +162,7 @@ async fn decide(
             if let (Ok(reply), None) = (&reply, pending.now_us) {
                 server.note_server_time((sent_us, clock.now_us()), reply.now_us);
             }
-            match pending.answer(reply) {
+            match pending.answer(reply, &server.slot_returns) {
                 Ok(()) => server.record_success(&call),
                 Err(error) if error.kind == StoreErrorKind::Rejected => {
                     server.record_refusal(&call, &error);

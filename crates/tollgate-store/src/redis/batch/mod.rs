@@ -4,6 +4,7 @@ pub(super) mod connection_task;
 pub(super) mod fast_batch;
 pub(super) mod queue;
 pub(super) mod rows;
+pub(super) mod slot_returns;
 
 use super::key::KeyNamer;
 use super::lease::Fence;
@@ -209,15 +210,19 @@ impl Batch {
         let request = self.requests.get(index)?;
         let before = index.checked_sub(1).and_then(|before| self.requests.get(before));
         let charges = self.charges.get(before.map_or(0, |before| before.end)..request.end)?;
-        let named = |charge: &BatchCharge| NamedCharge {
+        let charges = charges.iter().map(|charge| self.named(charge)).collect();
+        Some(DecideRequest { intent: request.intent, charges, fence: request.fence.clone() })
+    }
+
+    /// A charge, taken out of the tables.
+    fn named(&self, charge: &BatchCharge) -> NamedCharge {
+        NamedCharge {
             name: self.tables.keys[charge.key].clone(),
             params: self.tables.params[charge.params],
             cost: charge.cost,
             mode: charge.mode,
             penalty: charge.penalty.map(|penalty| self.tables.penalties[penalty]),
-        };
-        let charges = charges.iter().map(named).collect();
-        Some(DecideRequest { intent: request.intent, charges, fence: request.fence.clone() })
+        }
     }
 
     /// The program of `decide.lua`.

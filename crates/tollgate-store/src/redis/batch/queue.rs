@@ -2,6 +2,7 @@
 
 use super::fast_batch::read_single_reply;
 use super::rows::{DecideReply, other_data, replay_rows};
+use super::slot_returns::{SlotReturns, UnreadReply, UnreadSlots};
 use super::{Batch, DecideRequest, DecideRequests};
 use crate::redis::client::connection::ScriptCall;
 use crate::sync::lock_mutex;
@@ -88,8 +89,8 @@ struct Waiter {
 /// Whether a request was admitted, and the answer of each of its limits.
 pub(crate) type RequestRows = (bool, SmallVec<[Answer; 1]>);
 pub(crate) type BatchRows = SmallVec<[RequestRows; 1]>;
-pub(crate) type ReplySender = oneshot::Sender<Result<BatchRows, StoreError>>;
-pub(crate) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
+pub(crate) type ReplySender = oneshot::Sender<Result<UnreadReply, StoreError>>;
+pub(crate) type ReplyReceiver = oneshot::Receiver<Result<UnreadReply, StoreError>>;
 
 /// The rows of a request whose server failed.
 pub(crate) fn failed_rows(kind: StoreErrorKind, charges: usize) -> RequestRows {
@@ -308,23 +309,35 @@ impl PendingBatch {
         }
     }
 
-    /// Sends each caller the answers to its requests, or the error. Returns the error too, also if
-    /// only some keys hold other data.
-    pub(crate) fn answer(self, reply: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
+    /// Sends each caller the answers to its requests, or the error. `returns` gets the slots of
+    /// callers that are gone. Returns the error too, also if only some keys hold other data.
+    pub(crate) fn answer(
+        self,
+        reply: Result<DecideReply, StoreError>,
+        returns: &Arc<SlotReturns>,
+    ) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
         let replayed = reply.and_then(|reply| {
             replay_rows(&self.batch, &reply, |admitted, rows| {
                 all.push((admitted, SmallVec::from_slice(rows)))
             })
         });
-        let mut all = all.into_iter();
+        let (mut all, mut live) = (all.into_iter(), self.batch.live_requests());
         for waiter in self.waiters {
-            let rows = match &replayed {
-                Ok(_) => decided(all.by_ref().take(waiter.requests).collect()),
-                Err(error) => Err(error.clone()),
-            };
-            // The caller may be gone.
-            let _ = waiter.reply.send(rows);
+            let reply = replayed.as_ref().map_err(StoreError::clone).and_then(|_| {
+                let rows: BatchRows = all.by_ref().take(waiter.requests).collect();
+                let mut slots = UnreadSlots::default();
+                for ((_, rows), (_, charges)) in rows.iter().zip(live.by_ref()) {
+                    for (row, charge) in rows.iter().zip(charges) {
+                        let params = &self.batch.tables.params[charge.params];
+                        let named = || self.batch.named(charge);
+                        slots.add(returns, self.now_us, (params, row), named);
+                    }
+                }
+                decided(rows).map(|rows| UnreadReply { rows, slots })
+            });
+            // The caller may be gone: then the reply is dropped here.
+            let _ = waiter.reply.send(reply);
         }
         if replayed? { Ok(()) } else { Err(other_data()) }
     }

@@ -13,6 +13,7 @@ pub(crate) mod supervise;
 
 use super::batch::connection_task::REDIRECTS_MAX;
 use super::batch::queue::{BatchRows, BatchScope, PendingBatch, ReplyReceiver};
+use super::batch::slot_returns::UnreadReply;
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
 use super::cluster::{Cluster, group_by_slot, slot_of};
 use super::key::KeyNamer;
@@ -133,11 +134,11 @@ impl Servers {
         now_us: Option<u64>,
         deadline: Instant,
         requests: DecideRequests,
-    ) -> Result<BatchRows, StoreError> {
+    ) -> Result<UnreadReply, StoreError> {
         if self.shared.options.replica_reads {
             let peeked = Box::pin(self.peek_at_replicas(now_us, &requests));
             if let Ok(Some(answered)) = timeout_at(deadline, peeked).await {
-                return Ok(answered);
+                return Ok(UnreadReply { rows: answered, ..UnreadReply::default() });
             }
         }
         match &self.kind {
@@ -305,7 +306,7 @@ impl Servers {
 pub(crate) async fn read_reply(
     queued: Result<ReplyReceiver, StoreError>,
     deadline: Instant,
-) -> Result<BatchRows, StoreError> {
+) -> Result<UnreadReply, StoreError> {
     match timeout_at(deadline, queued?).await {
         Ok(reply) => reply.unwrap_or_else(|_| Err(connection_task_ended())),
         Err(_) => Err(Failure::timeout().error),

@@ -11,6 +11,7 @@ use super::server_clock::ServerClock;
 use super::supervise::{self, jitter};
 use crate::redis::RedisOptions;
 use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, ReplyReceiver};
+use crate::redis::batch::slot_returns::{self, SlotReturns};
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
 use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
@@ -62,6 +63,7 @@ pub(crate) struct Server {
     pub(crate) control: CachedConnection,
     /// The connection for calls that no request waits for.
     pub(crate) background: CachedConnection,
+    pub(crate) slot_returns: Arc<SlotReturns>,
     /// The connection for peeks.
     pub(crate) replica: ReplicaLink,
     pub(crate) clock: ServerClock,
@@ -95,6 +97,7 @@ impl Server {
             queue_limit,
             control: CachedConnection::default(),
             background: CachedConnection::default(),
+            slot_returns: Arc::default(),
             replica: ReplicaLink::default(),
             clock: ServerClock::default(),
             connected: AtomicUsize::new(0),
@@ -111,6 +114,10 @@ impl Server {
         let runtime = &server.shared.runtime;
         server.tasks.supervise("probe", &server.shared, runtime, move || {
             probe_while_open(Arc::clone(&healed))
+        });
+        let returning = Arc::clone(&server);
+        server.tasks.supervise("slot returns", &server.shared, runtime, move || {
+            slot_returns::run(Arc::clone(&returning))
         });
         if server.location.sentinels().is_some() {
             let moved = Arc::clone(&server);

@@ -9,14 +9,13 @@ use super::route::{ChargesByRoute, Route};
 use super::{Cluster, group_by_slot, slot_of};
 use crate::charge::GroupVerdicts;
 use crate::raw::clock::instant_after;
-use crate::redis::adjust::{ChangeBatch, rows};
-use crate::redis::batch::queue::{BatchRows, ReplyReceiver, failed_rows};
+use crate::redis::adjust::{ChangeBatch, give_back_of, rows};
+use crate::redis::batch::queue::{ReplyReceiver, ReplySender, failed_rows};
 use crate::redis::batch::rows::AdjustReply;
-use crate::redis::batch::{DecideRequest, NamedCharge, REFUSE_ALL};
-use crate::redis::client::connection::ScriptCall;
+use crate::redis::batch::slot_returns::{UnreadReply, UnreadSlots};
+use crate::redis::batch::{DecideRequest, REFUSE_ALL};
 use crate::redis::client::control::ServerCommand;
 use crate::redis::client::{connection_task_ended, read_reply};
-use crate::redis::script;
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;
 use smallvec::smallvec;
@@ -68,18 +67,27 @@ async fn merge_or_give_back(
     deadline: Instant,
     request: DecideRequest,
     parts: Vec<RequestPart>,
-    reply: oneshot::Sender<Result<BatchRows, StoreError>>,
+    reply: ReplySender,
 ) {
     let waits = parts.into_iter().map(|part| async move {
         let decided = read_reply(part.reply, deadline).await;
-        let decided = decided.and_then(|mut rows| rows.pop().ok_or_else(connection_task_ended));
+        let decided = decided.and_then(|UnreadReply { mut rows, slots }| {
+            Ok((rows.pop().ok_or_else(connection_task_ended)?, slots))
+        });
         (part.indexes, decided)
     });
     let decided = join_all(waits).await;
     let error = decided.iter().find_map(|(_, decided)| decided.as_ref().err().cloned());
     let mut merged = vec![Answer::failed(StoreErrorKind::Protocol); request.charges.len()];
+    let mut slots = UnreadSlots::default();
     for (indexes, decided) in decided {
-        let (_, rows) = decided.unwrap_or_else(|error| failed_rows(error.kind, indexes.len()));
+        let (_, rows) = match decided {
+            Ok((rows, own)) => {
+                slots.append(own);
+                rows
+            }
+            Err(error) => failed_rows(error.kind, indexes.len()),
+        };
         indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = row);
     }
     if let Some(error) = error.filter(|_| merged.iter().all(|row| row.failure().is_some())) {
@@ -87,18 +95,20 @@ async fn merge_or_give_back(
         return;
     }
     let verdicts = verdicts_of(&request, &merged);
+    slots.retain_charged(verdicts);
     let rows = request.charges.iter().zip(&merged).enumerate();
     let returned = rows.filter(|(_, (charge, _))| !verdicts.charges(charge.mode));
-    let taken: Vec<(usize, Change)> =
-        returned.filter_map(|(at, (charge, row))| Some((at, give_back_of(charge, row)?))).collect();
-    let slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
-    let by_slot = group_by_slot(slots);
+    let taken: Vec<(usize, Change)> = returned
+        .filter_map(|(at, (charge, row))| Some((at, give_back_of(&charge.params, row)?)))
+        .collect();
+    let hash_slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
+    let by_slot = group_by_slot(hash_slots);
     let returning = join_all(by_slot.into_iter().map(|(slot, own)| {
         let taken = own.into_iter().map(|at| &taken[at]).collect();
         give_back(&cluster, now_us, &request, slot, taken)
     }));
     if verdicts.admitted {
-        let _ = reply.send(Ok(smallvec![(true, merged.into())]));
+        let _ = reply.send(Ok(UnreadReply { rows: smallvec![(true, merged.into())], slots }));
         // No caller waits for the units of candidates.
         returning.await;
         return;
@@ -113,7 +123,7 @@ async fn merge_or_give_back(
             row.receipt = None;
         }
     }
-    let _ = reply.send(Ok(smallvec![(false, merged.into())]));
+    let _ = reply.send(Ok(UnreadReply { rows: smallvec![(false, merged.into())], slots }));
     if late {
         returning.await;
     }
@@ -133,12 +143,6 @@ fn verdicts_of(request: &DecideRequest, rows: &[Answer]) -> GroupVerdicts {
     verdicts
 }
 
-/// The give-back of a charge, if units were charged.
-fn give_back_of(charge: &NamedCharge, row: &Answer) -> Option<Change> {
-    let receipt = row.receipt?;
-    Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: charge.params })
-}
-
 /// Gives back charges of one slot. Returns the rows afterwards.
 async fn give_back(
     cluster: &Arc<Cluster>,
@@ -149,9 +153,7 @@ async fn give_back(
 ) -> Vec<(usize, Answer)> {
     let charges = || taken.iter().map(|(index, change)| (&request.charges[*index], change));
     let changes = ChangeBatch::new(charges());
-    let ttl_margin = cluster.shared.options.ttl_margin;
-    let call =
-        ScriptCall::new(&script::ADJUST, &changes.tables, changes.program(), now_us, ttl_margin);
+    let call = changes.call(now_us, cluster.shared.options.ttl_margin);
     let limit = cluster.shared.options.deadline * GIVE_BACK_DEADLINES;
     let returned = timeout(limit, cluster.run(slot, &mut ServerCommand::Script(call))).await;
     let returned = returned.unwrap_or_else(|_| Err(connection_task_ended()));

@@ -9,6 +9,7 @@ use super::Cluster;
 use super::route::{CallSpan, ChargesByRoute, Route};
 use crate::StoreError;
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver, RequestRows, failed_rows};
+use crate::redis::batch::slot_returns::{UnreadReply, UnreadSlots};
 use crate::redis::batch::{DecideRequest, DecideRequests};
 use crate::redis::client::failure::Failure;
 use crate::redis::client::{connection_task_ended, read_reply};
@@ -23,6 +24,8 @@ struct RequestPipeline {
     single_route: Vec<(Route, Vec<RequestPosition>, DecideRequests)>,
     /// Requests over several routes.
     multi_route: Vec<(Vec<Route>, RequestPosition, ReplyReceiver)>,
+    /// The slots of the replies that are here.
+    slots: UnreadSlots,
     /// The first error of a call.
     error: Option<StoreError>,
 }
@@ -40,7 +43,7 @@ impl Cluster {
         now_us: Option<u64>,
         deadline: Instant,
         requests: DecideRequests,
-    ) -> impl Future<Output = Result<BatchRows, StoreError>> {
+    ) -> impl Future<Output = Result<UnreadReply, StoreError>> {
         self.decide_by(CallSpan::Primary, now_us, deadline, requests)
     }
 
@@ -51,7 +54,7 @@ impl Cluster {
         now_us: Option<u64>,
         deadline: Instant,
         requests: DecideRequests,
-    ) -> Result<BatchRows, StoreError> {
+    ) -> Result<UnreadReply, StoreError> {
         let map_read = timeout_at(deadline, self.until_map_read()).await;
         map_read.unwrap_or_else(|_| Err(Failure::timeout().error))?;
         let mut answered: Vec<Option<RequestRows>> = requests.iter().map(|_| None).collect();
@@ -80,7 +83,7 @@ impl Cluster {
         let is_failed = |(_, rows): &RequestRows| rows.iter().all(|row| row.failure().is_some());
         match pipeline.error.filter(|_| answered.iter().all(is_failed)) {
             Some(error) => Err(error),
-            None => Ok(answered),
+            None => Ok(UnreadReply { rows: answered, slots: pipeline.slots }),
         }
     }
 }
@@ -130,11 +133,12 @@ impl RequestPipeline {
     fn record(
         &mut self,
         positions: Vec<RequestPosition>,
-        reply: Result<BatchRows, StoreError>,
+        reply: Result<UnreadReply, StoreError>,
         answered: &mut [Option<RequestRows>],
     ) {
         match reply {
-            Ok(rows) => {
+            Ok(UnreadReply { rows, slots }) => {
+                self.slots.append(slots);
                 let rows = positions.iter().zip(rows);
                 rows.for_each(|(position, rows)| answered[position.index] = Some(rows));
             }

@@ -5,6 +5,7 @@ use crate::lease::SpentUnits;
 use crate::raw::clock::instant_after;
 use crate::redis::batch::queue::{RequestRows, failed_rows};
 use crate::redis::batch::rows::invalid_reply;
+use crate::redis::batch::slot_returns::{UnreadReply, UnreadSlots};
 use crate::redis::batch::{DecideRequest, NamedCharge, REFUSE_ALL};
 use crate::redis::client::failure::Failure;
 use crate::redis::{RedisStore, UndecidedRequests};
@@ -154,33 +155,34 @@ impl RedisStore {
     }
 
     /// Decides requests, from leases as far as they suffice. Charges whose servers fail have failed
-    /// rows; if all do, returns the error.
+    /// rows; if all do, returns the error. Returns the slots that the store charged.
     pub(in crate::redis) async fn decide_mixed(
         &self,
         times: DecisionTimes,
         requests: &[Request<'_>],
         tried: &mut bool,
         answers: &mut Answers,
-    ) -> Result<(), StoreError> {
+    ) -> Result<UnreadSlots, StoreError> {
         let (mut planned, mut error) = (Vec::with_capacity(requests.len()), None);
         for request in requests {
             planned.push(self.plan(request, std::mem::take(tried), times, &mut error).await);
         }
         let for_store: SmallVec<_> =
             planned.iter_mut().filter_map(|one| one.for_store.take()).collect();
-        let mut decided = SmallVec::new();
+        let mut reply = UnreadReply::default();
         if !for_store.is_empty() {
             let charges: SmallVec<[usize; 1]> =
                 for_store.iter().map(|request: &DecideRequest| request.charges.len()).collect();
             let called = self.servers.decide(times.now_us, times.deadline, for_store).await;
-            decided = called.unwrap_or_else(|why| {
+            reply = called.unwrap_or_else(|why| {
                 let failed = charges.iter().map(|charges| failed_rows(why.kind, *charges));
-                let failed = failed.collect();
+                let rows = failed.collect();
                 error.get_or_insert(why);
-                failed
+                UnreadReply { rows, ..UnreadReply::default() }
             });
         }
-        let (mut decided, mut is_decided) = (decided.into_iter(), false);
+        let UnreadReply { rows, slots } = reply;
+        let (mut decided, mut is_decided) = (rows.into_iter(), false);
         for one in planned {
             let rows = if one.needs_store() {
                 Some(decided.next().ok_or_else(invalid_reply)?)
@@ -203,7 +205,7 @@ impl RedisStore {
         }
         match error.filter(|_| !is_decided) {
             Some(error) => Err(error),
-            None => Ok(()),
+            None => Ok(slots),
         }
     }
 

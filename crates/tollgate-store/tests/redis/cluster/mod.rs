@@ -150,6 +150,8 @@ async fn a_cluster() {
     cluster.flush().await;
     crate::shared_table::a_cluster_has_it_too(&store).await;
     crate::differential::sampled(&store, 60, async || cluster.flush().await).await;
+    let keys: [&[u8]; 4] = [b"slots 1", b"slots 2", b"slots 3", b"slots 4"];
+    crate::unread_replies::unread_slots_are_given_back(&store, &keys).await;
     slots_that_are_half_way(&cluster, &store).await;
     reservations_that_are_half_way(&cluster, &store).await;
     slots_that_move_lose_and_double_nothing(&cluster, &store).await;
