@@ -101,8 +101,8 @@ impl TollgateLayer {
 impl<D: MovesToStore + Clone> TollgateLayer<D> {
     /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
     /// first, inside a tokio runtime with I/O and timers (`enable_all`):
-    /// [`RedisStore`](tollgate::store::RedisStore) says how long the connections live. While Redis does not answer, each limit's failure policy decides; requests
-    /// of one quota pass.
+    /// [`RedisStore`](tollgate::store::RedisStore) says how long the connections live. While Redis
+    /// does not answer, each limit's failure policy decides; requests of one quota pass.
     ///
     /// ```no_run
     /// use tollgate::Quota;

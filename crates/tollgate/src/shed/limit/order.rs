@@ -5,8 +5,8 @@
 //! the fastest ones hint at a queue, and a probe decides: less important requests wait at half as
 //! many in flight. If calls queue, as many end as before. If they have only become slower, as many
 //! fewer end. The probe halves its level while the throughput holds, and the order level is twice
-//! the knee that it finds, so chance hardly ever makes it too low. A request that waits for too long
-//! passes, as long as fewer than the limit are in flight.
+//! the knee that it finds, so chance hardly ever makes it too low. A request that waits for too
+//! long passes, as long as fewer than the limit are in flight.
 
 use super::meter::EVIDENCE;
 use super::{CALLS, LimitController, Meter, SCALE, SearchStage, round};
