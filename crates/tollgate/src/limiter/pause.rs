@@ -9,8 +9,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// A timer in a task of its own. The task of a runtime that ends is cancelled, where a timer that is
-/// polled would panic.
+/// A timer in a task of its own. A runtime that ends cancels the task; a timer that is polled
+/// afterwards would panic.
 struct Pause(JoinHandle<()>);
 
 impl Pause {

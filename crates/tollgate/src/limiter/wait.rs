@@ -57,9 +57,9 @@ impl<S: Store + 'static> Limiter<S> {
     /// * Dropping the future leaves the line, wakes the next waiter and charges nothing.
     /// * The [delay](crate::Permit::delay) of a queue is part of the wait.
     ///
-    /// Call this inside a tokio runtime with timers, which tick in milliseconds. In tests, pause tokio's
-    /// time and give the limiter a [`TokioClock`](crate::TokioClock). Waiting needs the feature
-    /// `tokio`.
+    /// Call this inside a tokio runtime with timers, which tick in milliseconds. In tests, pause
+    /// tokio's time and give the limiter a [`TokioClock`](crate::TokioClock). Waiting needs the
+    /// feature `tokio`.
     ///
     /// # Errors
     ///

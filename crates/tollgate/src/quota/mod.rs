@@ -135,8 +135,8 @@ impl Quota {
 
     /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends,
     /// or after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees
-    /// its slot early, so [reserve](crate::Limiter::reserve) slots instead. A cost counts as so many
-    /// slots, so use two limiters for slots and tokens.
+    /// its slot early, so [reserve](crate::Limiter::reserve) slots instead. A cost counts as that
+    /// many slots, so use two limiters for slots and tokens.
     pub const fn concurrency(slots: u32) -> Self {
         let Ok(params) = core::Concurrency::try_new(slots as u64, TTL_US) else { unreachable!() };
         let amount = Amount::Slots { count: slots, ttl_us: TTL_US };
