@@ -173,6 +173,7 @@ impl ShedderState {
         match outcome {
             UpstreamOutcome::Ok => {
                 self.abandoned.learn(ended_us.saturating_sub(call.admitted_us));
+                self.limit.succeeded(call.admitted_us);
                 self.completed(call.class, ended_us);
             }
             other => return self.finish_otherwise(now_us, call, other, ended_us),
@@ -199,6 +200,7 @@ impl ShedderState {
         self.leave(class);
         if outcome == UpstreamOutcome::Overloaded {
             self.limit.completed(ended_us, true);
+            self.limit.failed_after(ended_us.saturating_sub(admitted_us));
             self.demand.ended(self.limit.tolerates_errors());
             self.end_abandoned(admitted_us, ended_us);
         }
@@ -403,6 +405,10 @@ impl ShedderState {
         let offered = self.demand.offered_mean();
         let load = (self.in_flight, self.room.len());
         self.order_level = self.limit.order_level(is_wanted, offered, load);
+        if self.limit.end_outage(now_us, self.load()) {
+            // It closed for a limit that says nothing about the upstream.
+            self.threshold.open();
+        }
     }
 
     /// Requests that would wait for the limit if none waited for order.

@@ -2,6 +2,7 @@
 
 mod endless;
 mod order;
+mod outages;
 mod parts;
 mod properties;
 mod simulation;

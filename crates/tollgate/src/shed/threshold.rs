@@ -25,6 +25,11 @@ impl Threshold {
         *self = Self::new(classes);
     }
 
+    /// Opens all classes.
+    pub(super) fn open(&mut self) {
+        self.level = self.classes * STEPS;
+    }
+
     /// Steps of `class` that are open, of [`STEPS`].
     #[inline]
     pub(super) fn open_steps(&self, class: u8) -> u32 {

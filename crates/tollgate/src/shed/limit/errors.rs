@@ -3,27 +3,29 @@
 //! One broken endpoint answers 503 whatever the load is. Errors that remain at the lowest limit are
 //! no overload: that part of the calls may fail from then on, and only more counts.
 
+use super::outage::Outage;
 use super::{CALLS, LimitController, Meter, SCALE};
 
 /// The part of calls that fails at any limit.
 #[derive(Debug, Default)]
 pub(super) struct ErrorTolerance {
     /// The tolerated part, times 256. Follows the failures, up to `proven`.
-    part: u64,
+    pub(super) part: u64,
     /// The part that failed at the lowest limit, times 256.
     proven: u64,
-    lowered: Option<LoweredLimit>,
+    pub(super) lowered: Option<LoweredLimit>,
     /// Calls at the lowest limit, while it fails.
-    lowest: Meter,
-    ceiling: Ceiling,
+    pub(super) lowest: Meter,
+    pub(super) ceiling: Ceiling,
+    pub(super) outage: Outage,
 }
 
 /// A level above which no level is tried for a while, because calls failed there.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ceiling {
+pub(super) struct Ceiling {
     level: u32,
     hold_us: u64,
-    until_us: u64,
+    pub(super) until_us: u64,
 }
 
 /// The shortest and the longest hold of a ceiling: it doubles each time that calls fail again above
@@ -45,9 +47,9 @@ impl Ceiling {
 
 /// The limit before errors lowered it.
 #[derive(Debug, Clone, Copy)]
-struct LoweredLimit {
-    knee: u64,
-    is_found: bool,
+pub(super) struct LoweredLimit {
+    pub(super) knee: u64,
+    pub(super) is_found: bool,
     /// The first calls with too many failures among them.
     meter: Meter,
 }
@@ -88,6 +90,9 @@ impl LimitController {
     pub(super) fn back_off(&mut self, meter: Meter) {
         let Self { knee, is_found, .. } = *self;
         let is_lowest = self.high_level <= self.min;
+        if self.errors.lowered.is_none() {
+            self.errors.outage.blame(&meter);
+        }
         let lowered = LoweredLimit { knee, is_found, meter: Meter::default() };
         let lowered = self.errors.lowered.get_or_insert(lowered);
         if lowered.meter.ended() < CALLS {
@@ -112,10 +117,11 @@ impl LimitController {
         }
         let part = lowest.failed_part();
         let errors = &mut self.errors;
-        (errors.lowered, errors.lowest) = (None, Meter::default());
+        errors.lowest = Meter::default();
         if part > TOLERATED_MAX {
             return;
         }
+        errors.lowered = None;
         errors.proven = part + TOLERATED_MORE;
         errors.part = errors.proven;
         errors.ceiling = Ceiling::default();

@@ -16,6 +16,7 @@ mod climb;
 mod errors;
 mod meter;
 mod order;
+mod outage;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,12 @@ pub(super) struct Scenario {
     pub(super) is_haproxy: bool,
     /// The upstream refuses all calls in these seconds.
     pub(super) failing: std::ops::Range<u64>,
+    /// Every new call fails at once: from when on, and until when.
+    pub(super) outages_ms: Vec<(u64, u64)>,
+    /// Whether an outage ends the calls in flight, as the death of the upstream does.
+    pub(super) is_killed: bool,
+    /// The upstream dies for a second when it has so many calls.
+    pub(super) dies_at: usize,
     /// The first call after this second takes 20 seconds.
     pub(super) slow_call_s: Option<u64>,
     /// Part of the requests that one client sends, in percent. Twenty others send the rest.
@@ -48,6 +54,8 @@ pub(super) struct Scenario {
     pub(super) broken_percent: u64,
     /// The upstream answers 503 at once to a call that finds so many others.
     pub(super) full_at: usize,
+    /// A call that takes longer counts as failed, although the upstream goes on with it.
+    pub(super) timeout_us: u64,
     /// All workers stand still: so often, and for so long.
     pub(super) pauses: Option<(u64, u64)>,
     /// The whole state stands still: from when on, and for how long. What was due in between
@@ -68,10 +76,14 @@ pub(super) const DEFAULT: Scenario = Scenario {
     seed: 1,
     is_haproxy: false,
     failing: 0..0,
+    outages_ms: Vec::new(),
+    is_killed: false,
+    dies_at: usize::MAX,
     slow_call_s: None,
     hog_percent: 0,
     broken_percent: 0,
     full_at: usize::MAX,
+    timeout_us: 1 << 40,
     pauses: None,
     stalls_us: Vec::new(),
     patience_us: SECOND_US,
@@ -93,6 +105,8 @@ enum Event {
     Done(usize),
     /// The upstream refuses a call.
     Refuse(usize),
+    /// The upstream dies.
+    Die,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +122,8 @@ struct Request {
     class: u8,
     is_hog: bool,
     is_broken: bool,
+    /// Whether the upstream died while it had the call.
+    is_dead: bool,
     stage: RequestStage,
     admitted_us: u64,
 }
@@ -126,6 +142,7 @@ struct World {
     busy: usize,
     upstream: VecDeque<usize>,
     had_slow_call: bool,
+    dead_until_us: u64,
     report: Report,
 }
 
@@ -156,6 +173,7 @@ impl Scenario {
             busy: 0,
             upstream: VecDeque::new(),
             had_slow_call: false,
+            dead_until_us: 0,
             report: Report::default(),
             plan: self,
         };
@@ -172,6 +190,11 @@ fn at<T: Copy>(steps: &[(u64, T)], now_us: u64) -> T {
 impl World {
     fn run(&mut self) {
         self.push(0, Event::Arrive);
+        if self.plan.is_killed {
+            for outage in self.plan.outages_ms.clone() {
+                self.push(outage.0 * 1_000, Event::Die);
+            }
+        }
         let end_us = self.plan.seconds * SECOND_US;
         let mut sample_us = 0;
         while let Some(Reverse((at_us, _, event))) = self.events.pop() {
@@ -189,6 +212,8 @@ impl World {
                 Event::Arrive => self.arrive(),
                 Event::Expire(id) => self.expire(id),
                 Event::Leave(id) => self.leave(id),
+                Event::Done(id) if self.requests[id].is_dead => {}
+                Event::Die => self.die(),
                 Event::Done(id) => {
                     self.busy -= 1;
                     self.work();
@@ -227,8 +252,15 @@ impl World {
             percent => self.uniform() * 100.0 < percent as f64,
         };
         let (id, arrived_us, stage) = (self.requests.len(), due_us, RequestStage::Waiting);
-        let admitted_us = 0;
-        self.requests.push(Request { arrived_us, class, is_hog, is_broken, stage, admitted_us });
+        self.requests.push(Request {
+            arrived_us,
+            class,
+            is_hog,
+            is_broken,
+            is_dead: false,
+            stage,
+            admitted_us: 0,
+        });
         self.push(due_us + self.plan.patience_us, Event::Leave(id));
         if self.is_counted(id) {
             self.report.offered[usize::from(class)] += 1;
@@ -353,12 +385,37 @@ impl World {
     fn admit(&mut self, id: usize) {
         self.requests[id].stage = RequestStage::InFlight;
         self.requests[id].admitted_us = EPOCH_US + self.now_us;
-        let is_full = self.busy + self.upstream.len() >= self.plan.full_at;
-        if is_full || self.requests[id].is_broken {
+        let calls = self.busy + self.upstream.len();
+        if calls >= self.plan.dies_at {
+            self.dead_until_us = self.now_us + SECOND_US;
+            self.push(self.now_us, Event::Die);
+        }
+        if self.is_gone() || calls >= self.plan.full_at || self.requests[id].is_broken {
             return self.push(self.now_us + REFUSAL_US, Event::Refuse(id));
         }
         self.upstream.push_back(id);
+        self.push(self.now_us + self.plan.timeout_us, Event::Refuse(id));
         self.work();
+    }
+
+    /// Whether every new call fails.
+    fn is_gone(&self) -> bool {
+        let now_ms = self.now_us / 1_000;
+        self.now_us < self.dead_until_us
+            || self.plan.outages_ms.iter().any(|&(from, end)| (from..end).contains(&now_ms))
+    }
+
+    /// Fails all calls that the upstream has.
+    fn die(&mut self) {
+        (self.busy, self.upstream) = (0, VecDeque::new());
+        for id in 0..self.requests.len() {
+            let request = &mut self.requests[id];
+            // A client that left may have left a call that runs.
+            request.is_dead = request.admitted_us > 0;
+            if request.stage == RequestStage::InFlight {
+                self.end(id, true);
+            }
+        }
     }
 
     fn shed(&mut self, id: usize) {
