@@ -72,7 +72,7 @@ impl PathIndex {
             found.extend(self.exact.get(path).into_iter().flatten());
             self.walk(path, found);
         }
-        if found.len() > always {
+        if found.len() > always.max(1) {
             found.sort_unstable();
             // If a limit was found twice, the entry without a check sorts first and is kept.
             found.dedup_by_key(|path_match| path_match.limit());
@@ -86,6 +86,9 @@ impl PathIndex {
             let child = node.children.get(segment).and_then(|place| self.tree.get(*place));
             let Some(child) = child else { return };
             found.extend_from_slice(&child.path_matches);
+            if child.children.is_empty() {
+                return;
+            }
             node = child;
         }
     }

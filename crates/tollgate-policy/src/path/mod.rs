@@ -45,16 +45,16 @@ pub fn normalise(path: &str) -> Cow<'_, str> {
 /// nothing.
 pub(crate) fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
-    let mut starts_segment = true;
+    // Without branches, since most paths are plain.
+    let (mut unclear, mut refused) = (0, UNCLEAR | STARTS_NO_SEGMENT);
     for &byte in bytes.strip_prefix(b"/").unwrap_or(bytes) {
-        let may_be_special = starts_segment && matches!(byte, b'.' | b'/');
-        if may_be_special || !PLAIN[byte as usize] {
-            return false;
-        }
-        starts_segment = byte == b'/';
+        let class = CLASSES[byte as usize];
+        unclear |= class & refused;
+        // After a slash, the bit of the slash becomes that of `STARTS_NO_SEGMENT`.
+        refused = UNCLEAR | (class & SLASH) << 1;
     }
     // Some servers ignore trailing dots.
-    !path.ends_with('.')
+    unclear == 0 && !path.ends_with('.')
 }
 
 /// Writes the path in normal form into `out`, replacing its content.
@@ -171,14 +171,24 @@ const fn is_clear(byte: u8) -> bool {
     byte == b'/' || is_pchar(byte)
 }
 
-/// Bytes without a special meaning in a path. `;` is not among them, since some servers cut a
-/// segment there.
-const PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
+/// The classes of a byte, for [`is_plain`]: bits of [`CLASSES`]. `;` is unclear, since some servers
+/// cut a segment there.
+const UNCLEAR: u8 = 1;
+const SLASH: u8 = 2;
+/// A dot or a slash: a segment of a plain path does not start with it.
+const STARTS_NO_SEGMENT: u8 = SLASH << 1;
+
+const CLASSES: [u8; 256] = {
+    let mut table = [UNCLEAR; 256];
     let mut byte = 0;
     while byte < 256 {
-        let character = byte as u8;
-        table[byte] = is_clear(character) && character != b';';
+        table[byte] = match byte as u8 {
+            b'/' => SLASH | STARTS_NO_SEGMENT,
+            b'.' => STARTS_NO_SEGMENT,
+            b';' => UNCLEAR,
+            other if is_clear(other) => 0,
+            _ => UNCLEAR,
+        };
         byte += 1;
     }
     table
