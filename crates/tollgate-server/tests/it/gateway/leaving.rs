@@ -133,7 +133,7 @@ fn until_quiet(redis: &Redis) {
 
 /// The slot is free at once: nobody will end the request, and the `ttl` is longer than the test.
 #[test]
-fn whoever_leaves_during_the_decision_takes_no_slot() {
+fn clients_that_leave_during_the_decision_take_no_slot() {
     let http1 = b"GET /left HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = b"\x82\x86\x04\x05/left\x41\x01x";
     let http2 = [abuse::PREFACE, &abuse::frame(1, 5, 1, head)].concat();

@@ -89,7 +89,7 @@ impl Meter {
         (self.completed << 8) as i64 - (self.calls_at_rate_of(higher) * part.isqrt()) as i64
     }
 
-    /// The calls that end in the time of this measurement, at the rate of the other one.
+    /// The calls that would end in the time of this measurement at the rate of another.
     pub(super) fn calls_at_rate_of(&self, other: &Self) -> u64 {
         other.completed * self.length_us / other.length_us.max(1)
     }
