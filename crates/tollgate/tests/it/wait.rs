@@ -323,6 +323,16 @@ fn waiting_without_a_runtime_is_an_error() {
 }
 
 #[test]
+fn waiting_without_timers_is_an_error() {
+    let limiter = Limiter::new(pace());
+    assert!(limiter.check("a").is_admitted());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let waited = runtime.block_on(limiter.wait("a", MS * 60_000));
+    assert!(matches!(waited, Err(WaitError::NoRuntime)), "{waited:?}");
+    assert_eq!(limiter.waiting(), 0);
+}
+
+#[test]
 fn a_wait_that_outlives_its_runtime_is_an_error() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for quota in [pace(), pace().with_algorithm(Algorithm::LeakyBucket).unwrap()] {

@@ -26,6 +26,8 @@ struct Tightest {
     reset_after_us: u64,
 }
 
+/// Cache lines that the cells of a group take, mostly.
+const GROUP_LINES: usize = 3;
 /// Limits of most groups: few, so that little stack is cleared.
 const GROUP_FEW: usize = 4;
 /// Limits of a group, at most.
@@ -73,7 +75,7 @@ impl MemoryStore {
         };
         if let Some(slots) = self.shared.locations.narrow[home_shard].beyond_caches() {
             // Before the lock, so that cache misses overlap. Limits on one key have one home.
-            slots.prefetch_lines(3, |len| home::<1>(hashed, len));
+            slots.prefetch_lines(GROUP_LINES, |len| home::<1>(hashed, len));
         }
         let now_us = clock.now_us();
         let shard = lock(&self.shards[home_shard].0);

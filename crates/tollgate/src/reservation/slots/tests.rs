@@ -115,7 +115,7 @@ fn a_pass_visits_each_slot_once_and_tries_each_key_once() {
     for (slots, users) in [(1_000, 1), (1_000, 10), (10_000, 10_000)] {
         let gate = gate();
         let (held, now_us) = lapsed(&gate, slots, users);
-        let (now_us, wait_us) = (now_us, LAPSED_WAIT_US);
+        let wait_us = LAPSED_WAIT_US;
         assert_eq!(failed_renewals(&gate, now_us), (users, Some(wait_us)));
         assert_eq!(failed_renewals(&gate, now_us + wait_us - 1), (0, Some(1)));
         assert_eq!(failed_renewals(&gate, now_us + wait_us), (users, Some(wait_us)));
